@@ -1,8 +1,9 @@
 //! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
-//! `cargo xtask fidelity`, `cargo xtask contested`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
+//! `cargo xtask fidelity`, `cargo xtask contested`, `cargo xtask ablation`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
 //! `cargo xtask switches`, `cargo xtask effects`, `cargo xtask predictions`, `cargo xtask rules`,
 //! `cargo xtask instructions`, `cargo xtask lockstep`.
 
+mod ablation;
 mod change;
 mod contested;
 mod disagreements;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let result = match verb.as_str() {
         "instructions" => instructions::run(&std::env::args().skip(2).collect::<Vec<_>>()),
+        "ablation" => ablation::run(),
         "contested" => contested::run(),
         "kernel-map" => kernel_map::write(),
         "effects" => effects::run(&std::env::args().skip(2).collect::<Vec<_>>()),
@@ -41,7 +43,7 @@ fn main() -> ExitCode {
         "rules" => rules::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "switches" => switches::run(),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [ID..] | contested | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..] | lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,..] [loads=A+..]"
+        _ => Err("usage: cargo xtask tidy | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [ID..] | contested | ablation | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..] | lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,..] [loads=A+..]"
             .to_string()),
     };
     match result {

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use schedlab::audit::{AuditReport, Contest, FactTexts, Facts, Options};
+use schedlab::audit::{AuditReport, Contest, FactTexts, Facts, Options, Reading};
 use schedlab::audited::audit_recording;
 use schedlab::learned::Known;
 use schedlab::replay::{Listener, Recorded};
@@ -62,6 +62,30 @@ impl Recording {
         let facts = self.facts()?;
         let trace = File::open(&self.trace).map_err(|e| self.wrong(&e))?;
         let options = Options { stories: usize::MAX, ..facts.options() };
+        audit_recording(trace, &facts, options).map_err(|e| self.wrong(&e))
+    }
+
+    /// The rules of its own kernel.
+    ///
+    /// # Errors
+    /// A file that is missing or cannot be read.
+    pub fn kernel(&self) -> Result<Kernel, String> {
+        Ok(self.facts()?.kernel)
+    }
+
+    /// Judges all decisions without a reading, by the rules that `as_rules` makes of those of its own kernel.
+    ///
+    /// # Errors
+    /// A file that is missing or cannot be read, or what `as_rules` says.
+    pub fn audit_as(
+        &self,
+        without: Option<Reading>,
+        as_rules: impl Fn(Kernel) -> Result<Kernel, String>,
+    ) -> Result<AuditReport, String> {
+        let mut facts = self.facts()?;
+        facts.kernel = as_rules(facts.kernel).map_err(|e| self.wrong(&e))?;
+        let trace = File::open(&self.trace).map_err(|e| self.wrong(&e))?;
+        let options = Options { stories: 0, without, ..facts.options() };
         audit_recording(trace, &facts, options).map_err(|e| self.wrong(&e))
     }
 

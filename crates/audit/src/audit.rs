@@ -93,6 +93,7 @@ impl<S: Listener> Audit<S> {
         let mut shadow = Shadow::new(topology, kernel, options.affinity.clone());
         shadow.groups_hidden = options.groups_hidden;
         shadow.policies = options.policies.clone();
+        shadow.without = options.without;
         shadow.grouping = Grouping::new(options.groups.clone());
         Audit {
             shadow,

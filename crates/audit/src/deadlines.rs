@@ -14,6 +14,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::audit::Audit;
 use crate::listener::Listener;
+use crate::readings::Reading;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Hidden, Numbers, Possible, Verdict};
 
@@ -68,7 +69,7 @@ impl Shadow {
             Curr::Idle => true,
             Curr::Task(task) => self.sched.class_of(task) < Class::Dl,
         };
-        if !lower || self.sched.rqs[cpu].dl_queue.is_empty() {
+        if !lower || self.sched.rqs[cpu].dl_queue.is_empty() || !self.tries(Reading::Budgets) {
             return Vec::new();
         }
         let queued = self.sched.rqs[cpu].dl_queue.clone();

@@ -13,6 +13,8 @@ use crate::listener::Listener;
 use crate::motion;
 use crate::possibilities::Possibilities;
 use crate::preempt;
+use crate::readings::Reading;
+use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 
 /// A new task is woken within this time.
@@ -92,12 +94,21 @@ impl<S: Listener> Audit<S> {
         // The last state is the likeliest, since the choice comes just before the event.
         if verdict.answer == Answer::Differs {
             let shadow = &mut self.shadow;
-            let explained = fork::if_possible(shadow, fork).map(|found| (found, Hidden::Loads));
-            let explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
-            let explained =
-                explained.or_else(|| fork::with_held(shadow, fork).map(|found| (found, Hidden::IdleStamp)));
-            let explained = explained
-                .or_else(|| fork::with_mark(shadow, fork).map(|found| (found, Hidden::ImbalanceMark)));
+            type Judge = fn(&mut Shadow, Forked) -> Option<Possibilities>;
+            let later: [(Reading, Hidden, Judge); 2] = [
+                (Reading::ForkHeld, Hidden::IdleStamp, fork::with_held),
+                (Reading::ForkMark, Hidden::ImbalanceMark, fork::with_mark),
+            ];
+            let averages =
+                shadow.tries(Reading::ForkAverages).then(|| fork::if_possible(shadow, fork)).flatten();
+            let explained = averages.map(|found| (found, Hidden::Loads));
+            let earlier = earlier.filter(|_| shadow.tries(Reading::ForkEarlier));
+            let mut explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
+            for (reading, hidden, judge) in later {
+                if explained.is_none() && shadow.tries(reading) {
+                    explained = judge(shadow, fork).map(|found| (found, hidden));
+                }
+            }
             if let Some((found, hidden)) = explained {
                 verdict.ours = found.list;
                 verdict.answer = Answer::AgreesInSet;
@@ -121,6 +132,9 @@ impl<S: Listener> Audit<S> {
     /// nothing is left of them if it is the likeliest choice, and that something is left otherwise.
     fn learn_of_fork(&mut self, verdict: &Verdict) {
         let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Hidden::Loads)).count();
+        if !self.shadow.tries(Reading::LearnedRest) {
+            return;
+        }
         let before = &mut self.shadow.nothing_before;
         match verdict.answer {
             Answer::Differs => *before = 0,

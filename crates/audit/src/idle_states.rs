@@ -10,6 +10,7 @@
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_trace::IDLE_EXIT;
 
+use crate::readings::Reading;
 use crate::shadow::Shadow;
 
 /// The idle states of CPUs.
@@ -32,6 +33,9 @@ impl IdleStates {
 impl Shadow {
     /// A CPU enters or leaves an idle state.
     pub fn idle_state(&mut self, cpu: CpuId, state: u32) {
+        if !self.tries(Reading::IdleStates) {
+            return;
+        }
         let states = &mut self.idle_states;
         states.last[cpu] = Some(state);
         let second = state != IDLE_EXIT && *states.first.get_or_insert(state) != state;

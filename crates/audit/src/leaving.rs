@@ -11,6 +11,7 @@ use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::audit::Audit;
 use crate::listener::Listener;
+use crate::readings::Reading;
 
 /// A task that has left its queue is switched out within this time.
 const PATIENCE: Duration = Duration::millis(10);
@@ -21,7 +22,8 @@ impl<S: Listener> Audit<S> {
     /// lag that it had beside the sleeper.
     pub(crate) fn let_go(&mut self, sleeper: TaskId, now: Time) {
         let cpu = self.shadow.sched.task(sleeper).cpu;
-        if self.shadow.is_surely_ahead(SeId(sleeper.0))
+        if self.shadow.tries(Reading::LeftAlready)
+            && self.shadow.is_surely_ahead(SeId(sleeper.0))
             && let Some((task, state)) = self.is_leaving(cpu, now)
         {
             self.leave_early(task, cpu, state, now);

@@ -10,6 +10,7 @@ use crate::balance::{self, Asked, Moved, Occasion};
 use crate::leaving;
 use crate::listener::Listener;
 use crate::motion;
+use crate::readings::Reading;
 use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
@@ -162,15 +163,16 @@ impl<S: Listener> Audit<S> {
         let now = event.time;
         verdict.ours = ask_pass(&mut self.shadow, moved, asked, now);
         verdict.judge();
-        if verdict.answer == Answer::Differs {
+        if verdict.answer == Answer::Differs && self.shadow.tries(Reading::MoveInMotion) {
             self.judge_move_in_motion(&mut verdict, event, moved.to, |shadow| {
                 ask_pass(shadow, moved, asked, now)
             });
         }
-        if verdict.answer == Answer::Differs {
+        if verdict.answer == Answer::Differs && self.shadow.tries(Reading::MoveOfSleeper) {
             self.judge_move_of_sleeper(&mut verdict, moved, asked, now);
         }
-        if verdict.answer == Answer::Differs && self.shadow.sched.sched_cache_active() {
+        let by_cache = self.shadow.sched.sched_cache_active() && self.shadow.tries(Reading::MoveToHome);
+        if verdict.answer == Answer::Differs && by_cache {
             self.judge_move_to_home(&mut verdict, moved, asked, now);
         }
         verdict

@@ -3,6 +3,7 @@
 use crate::affinity::AffinityHint;
 use crate::facts::groups::Groups;
 use crate::facts::policies::Policies;
+use crate::readings::Reading;
 
 /// Options of an audit.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Options {
     pub nearest: bool,
     /// How many disagreements of each kind and rule are printed as stories.
     pub stories: usize,
+    /// A reading that is switched off, to see what it buys.
+    pub without: Option<Reading>,
 }
 
 impl Default for Options {
@@ -34,6 +37,7 @@ impl Default for Options {
             keep_verdicts: false,
             nearest: false,
             stories: 2,
+            without: None,
         }
     }
 }

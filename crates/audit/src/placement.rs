@@ -11,7 +11,7 @@ use schedlab_units::Time;
 
 use crate::flips::Spread;
 use crate::possibilities::{Possibilities, Telling};
-use crate::search::{Reading, Search, Target};
+use crate::search::{Assumption, Search, Target};
 use crate::shadow::Shadow;
 use crate::verdict::{Hidden, Numbers};
 
@@ -123,7 +123,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
             }
             let flips = (spreads != wide).then_some(Hidden::WakeeFlips);
             let mut reading =
-                Reading { takes: sync.then_some(Hidden::SyncFlag).or(flips), counts, first: true };
+                Assumption { takes: sync.then_some(Hidden::SyncFlag).or(flips), counts, first: true };
             let (first, second) = if spreads {
                 (spreading(shadow, wakeup, prev), None)
             } else {

@@ -249,13 +249,13 @@ impl Shadow {
             return Clock { read, held: Duration::ZERO, most: Duration::ZERO };
         }
         let skips = self.sched.rqs[cpu].skip_clock_update;
-        let most = if skips { self.clocks.queued_held(cpu) } else { self.clocks.held(cpu, now) };
+        let most = if skips { self.clocks.queued_held(cpu) } else { self.held(cpu, now) };
         let read = self.sched.schedule_clock(cpu, now);
         self.clock(read, most)
     }
 
     pub(crate) fn clock_at(&self, cpu: CpuId, now: Time) -> Clock {
-        self.clock(now, self.clocks.held(cpu, now))
+        self.clock(now, self.held(cpu, now))
     }
 
     /// A clock that was read within `most` before its event, given the other CPUs' turns.
@@ -266,7 +266,7 @@ impl Shadow {
     /// A task was queued on a CPU by `by`, which read the clock before its event. `asked`: whether the running task
     /// makes way, if the trace shows it.
     pub fn queued_on(&mut self, cpu: CpuId, by: CpuId, asked: Option<bool>, now: Time) {
-        self.clocks.queued(cpu, self.clocks.held(by, now), now);
+        self.clocks.queued(cpu, self.held(by, now), now);
         if let Some(asked) = asked {
             self.sched.rqs[cpu].skip_clock_update = asked;
         }

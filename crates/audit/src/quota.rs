@@ -11,6 +11,7 @@ use schedlab_units::{TaskId, Time};
 use crate::audit::Audit;
 use crate::listener::Listener;
 use crate::pick;
+use crate::readings::Reading;
 use crate::shadow::Shadow;
 use crate::verdict::{Choice, Decision, Hidden, Possible, Verdict};
 
@@ -67,7 +68,7 @@ impl<S: Listener> Audit<S> {
             _ => None,
         };
         let mut first = of(&self.shadow, &verdict.ours);
-        if first.is_none() {
+        if first.is_none() || !self.shadow.tries(Reading::Throttled) {
             return;
         }
         let before = self.shadow.sched.clone();

@@ -124,7 +124,7 @@ fn read_before(shadow: &Shadow, task: TaskId, runtime: u64, now: Time) -> Time {
     }
     let rq = &shadow.sched.rqs[entry.cpu];
     let passed = (rq.clock_task + now.0.saturating_sub(rq.clock)).saturating_sub(charged.when);
-    let held = shadow.clocks.held(entry.cpu, now).0;
+    let held = shadow.held(entry.cpu, now).0;
     Time(now.0 - passed.saturating_sub(runtime).min(held))
 }
 

@@ -10,6 +10,7 @@ use schedlab_units::Time;
 
 use crate::averages::{self, Width};
 use crate::possibilities::ByLimit;
+use crate::readings::Reading;
 use crate::shadow::Shadow;
 
 /// Within this many samples of a busy cache there was a pass.
@@ -97,6 +98,9 @@ impl Shadow {
 
     /// Learns from a wake-up that ended at this CPU and would have ended at another one under another limit.
     pub(crate) fn learn_scan_limit(&mut self, by: ByLimit, cpu: CpuId) {
+        if !self.tries(Reading::LearnedLimit) {
+            return;
+        }
         let told = &mut self.scan_limits.limits(by.llc).told;
         if cpu == by.finds {
             *told = Range { least: by.looks, ..Range::ANY }.within(*told);

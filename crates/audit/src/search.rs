@@ -19,7 +19,7 @@ pub struct Target {
 }
 
 /// One assumption about what is hidden.
-pub struct Reading {
+pub struct Assumption {
     /// The fact that it assumes; `None` for the likeliest case.
     pub takes: Option<Hidden>,
     /// Whether its outcome counts as possible; otherwise it only serves to distinguish guesses.
@@ -28,7 +28,7 @@ pub struct Reading {
     pub first: bool,
 }
 
-impl Reading {
+impl Assumption {
     /// The hidden fact that is needed to reach a CPU, given the fact needed on the way there.
     fn hidden(&mut self, on_the_way: Option<Hidden>) -> Option<Hidden> {
         let first = std::mem::replace(&mut self.first, false);
@@ -44,7 +44,7 @@ pub struct Search<'a> {
     pub wakeup: &'a Wakeup,
     pub prev: CpuId,
     pub target: &'a Target,
-    pub reading: &'a mut Reading,
+    pub reading: &'a mut Assumption,
     pub now: Time,
 }
 

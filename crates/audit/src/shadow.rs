@@ -23,6 +23,7 @@ use crate::idle_states::IdleStates;
 use crate::motion::Slack;
 use crate::pairing::LaterPrio;
 use crate::pids::Pids;
+use crate::readings::Reading;
 use crate::runtime::{self, Charged};
 use crate::scan_limits::ScanLimits;
 use crate::spare::Spare;
@@ -179,6 +180,8 @@ pub struct Shadow {
     /// Hidden facts have the values that earlier events suggest; switched off where nothing is inferred from the
     /// outcome.
     pub trusts: bool,
+    /// The reading that is switched off.
+    pub without: Option<Reading>,
     /// How many CPUs searches may have been allowed to examine.
     pub scan_limits: ScanLimits,
     pub(crate) tasks: Pids,
@@ -248,6 +251,7 @@ impl Shadow {
             quota_shown: false,
             spare: Spare::default(),
             trusts: true,
+            without: None,
             scan_limits: ScanLimits::default(),
             tasks: Pids::default(),
             known: Vec::new(),
@@ -432,8 +436,21 @@ impl Shadow {
         }
     }
 
+    /// Whether a reading is not switched off.
+    pub(crate) fn tries(&self, reading: Reading) -> bool {
+        self.without != Some(reading)
+    }
+
+    /// How long a CPU may have been held up before its event, which is processed next.
+    pub fn held(&self, cpu: CpuId, now: Time) -> Duration {
+        if self.tries(Reading::HeldUp) { self.clocks.held(cpu, now) } else { Duration::ZERO }
+    }
+
     /// Learns whether a wake-up spread.
     pub(crate) fn learn_flips(&mut self, spread: &Spread, wide: bool) {
+        if !self.tries(Reading::LearnedFlips) {
+            return;
+        }
         let Some(halving) = self.guesses.learn(spread, wide) else { return };
         let of_tasks = self.known.iter_mut().filter_map(|known| known.flips.as_mut());
         for flips in of_tasks.chain(self.first_born.as_mut().map(|(flips, _)| flips)) {

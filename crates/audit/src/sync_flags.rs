@@ -8,6 +8,7 @@
 use schedlab_sched::Wakeup;
 
 use crate::placement::may_be_sync;
+use crate::readings::Reading;
 use crate::shadow::Shadow;
 
 /// A value is assumed if it has been seen this many times more than the other.
@@ -47,7 +48,9 @@ impl Shadow {
 
     /// Learns from a wake-up whose outcome follows only with this flag.
     pub fn learn_sync_flag(&mut self, wakeup: &Wakeup, sync: bool) {
-        self.known_mut(wakeup.task).sync_flags.learn(wakeup.in_task, sync);
+        if self.tries(Reading::LearnedFlag) {
+            self.known_mut(wakeup.task).sync_flags.learn(wakeup.in_task, sync);
+        }
     }
 }
 

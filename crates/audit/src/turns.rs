@@ -12,6 +12,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use crate::clocks::Clock;
+use crate::readings::Reading;
 use crate::shadow::Shadow;
 
 /// Number of switches remembered for each CPU.
@@ -73,6 +74,9 @@ impl Shadow {
 
     /// Looks for a lost turn of a CPU that makes `is_so` true, and keeps it: the latest switch, and the least time.
     pub fn find_lost_turn(&mut self, cpu: CpuId, is_so: impl Fn(&mut Shadow) -> bool) -> bool {
+        if !self.tries(Reading::LostTurn) {
+            return false;
+        }
         for at in (0..self.turns[cpu].len()).rev() {
             let turn = self.turns[cpu][at];
             if turn.at + AGE <= self.sched.rqs[cpu].clock {

@@ -20,6 +20,7 @@ use crate::pairing::Fate;
 use crate::placement;
 use crate::possibilities::Possibilities;
 use crate::preempt;
+use crate::readings::Reading;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Possible, Verdict};
 
 /// A wake-up that was begun on a CPU and is not committed yet.
@@ -178,16 +179,19 @@ impl<S: Listener> Audit<S> {
 
     /// Whether the choice follows under other assumptions, the likelier ones first.
     fn judge_otherwise(&mut self, open: &mut Open, now: Time) {
-        let readings: [fn(&mut Self, &mut Open, Time); 6] = [
-            |audit, open, _| audit.judge_on_cpu(open),
-            Self::judge_without_search,
-            Self::judge_in_motion,
-            |audit, open, _| audit.judge_still_queued(open),
-            Self::judge_other_recent_cpu,
-            Self::judge_sent_back,
+        type Judge<S> = fn(&mut Audit<S>, &mut Open, Time);
+        let readings: [(Reading, Judge<S>); 6] = [
+            (Reading::OnCpu, |audit, open, _| audit.judge_on_cpu(open)),
+            (Reading::NoSearch, Self::judge_without_search),
+            (Reading::WakeInMotion, Self::judge_in_motion),
+            (Reading::StillQueued, |audit, open, _| audit.judge_still_queued(open)),
+            (Reading::OtherRecentCpu, Self::judge_other_recent_cpu),
+            (Reading::SentBack, Self::judge_sent_back),
         ];
-        for reading in readings {
-            reading(self, open, now);
+        for (reading, judge) in readings {
+            if self.shadow.tries(reading) {
+                judge(self, open, now);
+            }
             if open.verdict.answer != Answer::Differs {
                 return;
             }

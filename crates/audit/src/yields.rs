@@ -9,6 +9,7 @@ use schedlab_units::{Duration, TaskId, Time};
 
 use crate::audit::Audit;
 use crate::listener::Listener;
+use crate::readings::Reading;
 use crate::shadow::{Known, Shadow};
 
 /// A task that made way early this often is assumed to yield.
@@ -37,7 +38,7 @@ impl<S: Listener> Audit<S> {
     /// far as that is seen, it is assumed to yield.
     pub(crate) fn left_early(&mut self, task: TaskId, now: Time) -> bool {
         let ran = now.since(self.shadow.known(task).began);
-        if !self.shadow.is_early(task, ran) {
+        if !self.shadow.is_early(task, ran) || !self.shadow.tries(Reading::Yields) {
             return false;
         }
         let again = self.leaves_early_again(task);
