@@ -45,7 +45,6 @@ mod pushing;
 mod queues;
 mod quota;
 mod readings;
-mod recent;
 mod report;
 mod runtime;
 mod scan_limits;

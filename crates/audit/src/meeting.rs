@@ -153,7 +153,6 @@ impl Shadow {
             bound,
             lived_before: parent.is_none(),
             recent_known: parent.is_some(),
-            other_recent_cpu: None,
             flips: parent.and_then(|parent| self.known(parent).flips),
             newborn: kthreadd,
             first_run: parent.is_some(),

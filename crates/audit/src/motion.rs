@@ -183,14 +183,6 @@ pub fn state_since(shadow: &Shadow, cpu: CpuId) -> Time {
     }
 }
 
-/// When a CPU last went idle, or its task began to run.
-pub fn changed_at(shadow: &Shadow, cpu: CpuId) -> Time {
-    match shadow.sched.rqs[cpu].curr {
-        Curr::Idle => Time(shadow.sched.rqs[cpu].idle_stamp),
-        Curr::Task(task) => shadow.known(task).began,
-    }
-}
-
 /// Runs `look` on the shadow with a CPU already changed. A CPU that is idle has dequeued its sleepers.
 pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut Shadow) -> T) -> T {
     let cpu = changing.cpu;

@@ -51,8 +51,6 @@ pub struct Known {
     pub lived_before: bool,
     /// Its recently used CPU is known.
     pub recent_known: bool,
-    /// The other CPU that may be the recently used one, if that is open.
-    pub other_recent_cpu: Option<CpuId>,
     /// Its wakee flips, if those of its ancestor are guessed.
     pub flips: Option<Flips>,
     /// It was born during the recording and has not been switched out since.

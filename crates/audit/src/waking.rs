@@ -180,12 +180,10 @@ impl<S: Listener> Audit<S> {
     /// Whether the choice follows under other assumptions, the likelier ones first.
     fn judge_otherwise(&mut self, open: &mut Open, now: Time) {
         type Judge<S> = fn(&mut Audit<S>, &mut Open, Time);
-        let readings: [(Reading, Judge<S>); 6] = [
+        let readings: [(Reading, Judge<S>); 4] = [
             (Reading::OnCpu, |audit, open, _| audit.judge_on_cpu(open)),
-            (Reading::NoSearch, Self::judge_without_search),
             (Reading::WakeInMotion, Self::judge_in_motion),
             (Reading::StillQueued, |audit, open, _| audit.judge_still_queued(open)),
-            (Reading::OtherRecentCpu, Self::judge_other_recent_cpu),
             (Reading::SentBack, Self::judge_sent_back),
         ];
         for (reading, judge) in readings {
@@ -244,21 +242,6 @@ impl<S: Listener> Audit<S> {
             self.shadow.spare.give_back_all(possible);
         }
         explains
-    }
-
-    /// Whether the choice follows if the idle-cores mark was clear and the limit left nothing to scan; each alone is
-    /// among the usual assumptions.
-    fn judge_without_search(&mut self, open: &mut Open, now: Time) {
-        if !self.shadow.sched.domains.smt_active {
-            return;
-        }
-        let shared = self.shadow.sched.domains.shared.clone();
-        for llc in &mut self.shadow.sched.domains.shared {
-            (llc.has_idle_cores, llc.nr_idle_scan) = (false, 0);
-        }
-        let possible = placement::of_wakeup(&mut self.shadow, &open.wakeup, now);
-        self.shadow.sched.domains.shared = shared;
-        self.takes(open, possible, Hidden::IdleScanLimit);
     }
 
     fn agreed(&self, cpu: CpuId) -> bool {
@@ -383,7 +366,8 @@ impl<S: Listener> Audit<S> {
             // No CPU was chosen, and the wake-up counts no flip.
             (wakeup.waker, decision.placement) = (None, None);
         } else if path == WakePath::Select {
-            self.learn_recent_cpu(open, decision.placement.as_ref(), now);
+            let stored = decision.placement.as_ref().and_then(|placement| placement.recent_used_cpu);
+            self.shadow.known_mut(task).recent_known |= stored.is_some();
             if let Some(waker) = wakeup.waker {
                 self.shadow.record_wakee(waker, task, now);
             }
