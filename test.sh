@@ -15,6 +15,7 @@ step() {
 }
 
 # Simulations and recordings are long: what runs them is built for speed, without the minutes that a release takes.
+# The tests use that build too. A second one with checks of overflow is among the longer checks; the fuzz targets have them.
 # The whole workspace at a time, as its parts alone would have other features of the libraries, and so other builds.
 target=$(tools/target.sh)
 
@@ -27,7 +28,6 @@ step "$target/quick/xtask" instructions --check
 step "$target/quick/schedlab" reproduce --quick
 step tools/python.sh
 step cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
-step cargo test --workspace --locked --quiet
-step tools/same-bytes.sh
+step cargo test --workspace --profile quick --locked --quiet
 step fuzz/run.sh --short
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --quiet
