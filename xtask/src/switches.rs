@@ -141,7 +141,7 @@ mod tests {
             let switched = audits.iter().find(of).unwrap_or_else(|| panic!("{kernel} {setting} is recorded"));
             let [with, without] = switched.differ();
             assert!(
-                without >= least && with * 4 <= without,
+                without >= least && with * 3 <= without,
                 "{kernel} {setting}: {with} differ with it, {without} without"
             );
         }

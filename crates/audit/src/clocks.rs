@@ -27,6 +27,7 @@ struct Known {
     queued_held: Duration,
     /// When the CPU last went idle, and how much earlier that may have been.
     went_idle: Time,
+    idle_held: Duration,
     /// When it last ran a task after it was idle.
     roused: Time,
 }
@@ -92,13 +93,19 @@ impl Clocks {
     }
 
     /// A CPU goes idle.
-    pub fn idles(&mut self, cpu: CpuId, now: Time) {
-        self.cpus[cpu].went_idle = now;
+    pub fn idles(&mut self, cpu: CpuId, held: Duration, now: Time) {
+        let known = &mut self.cpus[cpu];
+        (known.went_idle, known.idle_held) = (now, held);
     }
 
     /// When a CPU last went idle.
     pub fn went_idle(&self, cpu: CpuId) -> Time {
         self.cpus[cpu].went_idle
+    }
+
+    /// How much earlier than its event a CPU may have gone idle.
+    pub fn idle_held(&self, cpu: CpuId) -> Duration {
+        self.cpus[cpu].idle_held
     }
 }
 

@@ -48,6 +48,59 @@ pub fn if_possible(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
     None
 }
 
+/// What a fork may lead to if affinity set or cleared the imbalance mark of a group above the forker, which no event
+/// shows; or if only that group has the mark.
+pub fn with_mark(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
+    let marks = marks(shadow, fork.this);
+    let known: Vec<bool> = marks.iter().map(|&at| shadow.sched.domains.sgcs[at].imbalance).collect();
+    let set = |shadow: &mut Shadow, readings: &[bool]| {
+        for (&at, &mark) in marks.iter().zip(readings) {
+            shadow.sched.domains.sgcs[at].imbalance = mark;
+        }
+    };
+    let other = (0..marks.len()).map(|at| {
+        let mut reading = known.clone();
+        reading[at] = !reading[at];
+        reading
+    });
+    let alone = (0..marks.len()).map(|at| (0..marks.len()).map(|group| group == at).collect());
+    let found = other.chain(alone).find_map(|reading| {
+        set(shadow, &reading);
+        if_possible(shadow, fork)
+    });
+    set(shadow, &known);
+    let mut found = found?;
+    for possible in &mut found.list {
+        possible.hidden = Some(Hidden::ImbalanceMark);
+    }
+    Some(found)
+}
+
+/// What a fork may lead to if every CPU that was held up on its way to idle, except the chosen one, went idle as early
+/// as it may have.
+pub fn with_held(shadow: &mut Shadow, fork: Forked) -> Option<Possibilities> {
+    let stamps: Vec<u64> = shadow.cpus().map(|cpu| shadow.sched.rqs[cpu].idle_stamp).collect();
+    for (cpu, &stamp) in shadow.cpus().zip(&stamps).filter(|&(cpu, _)| cpu != fork.chosen) {
+        let held = shadow.clocks.idle_held(cpu).0.min(stamp.saturating_sub(1));
+        shadow.sched.rqs[cpu].idle_stamp = stamp - held;
+    }
+    let found = if_possible(shadow, fork);
+    for (cpu, stamp) in shadow.cpus().zip(stamps) {
+        shadow.sched.rqs[cpu].idle_stamp = stamp;
+    }
+    found
+}
+
+/// Groups of more than one CPU in the domains of a CPU, the widest first, as indices of their state.
+fn marks(shadow: &Shadow, this: CpuId) -> Vec<usize> {
+    let domains = &shadow.sched.domains;
+    let groups = domains.walk(this).flat_map(|(_, sd)| sd.groups.iter());
+    let wide = groups.map(|group| domains.sg(group)).filter(|group| group.span.weight() > 1);
+    let mut marks: Vec<usize> = wide.map(|group| group.sgc as usize).collect();
+    marks.reverse();
+    marks
+}
+
 /// Tries all CPUs, or `only` one.
 fn with_tried(shadow: &mut Shadow, fork: Forked, only: Option<CpuId>, readings: &Readings) -> Possibilities {
     let Forked { task, this, now, .. } = fork;

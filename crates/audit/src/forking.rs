@@ -14,6 +14,7 @@ use crate::motion;
 use crate::possibilities::Possibilities;
 use crate::preempt;
 use crate::readings::Reading;
+use crate::shadow::Shadow;
 use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
 
 /// A new task is woken within this time.
@@ -93,11 +94,25 @@ impl<S: Listener> Audit<S> {
         // The last state is the likeliest, since the choice comes just before the event.
         if verdict.answer == Answer::Differs {
             let shadow = &mut self.shadow;
-            let explained = earlier.filter(|_| shadow.tries(Reading::ForkEarlier));
-            if let Some(found) = explained {
+            type Judge = fn(&mut Shadow, Forked) -> Option<Possibilities>;
+            let later: [(Reading, Hidden, Judge); 2] = [
+                (Reading::ForkHeld, Hidden::IdleStamp, fork::with_held),
+                (Reading::ForkMark, Hidden::ImbalanceMark, fork::with_mark),
+            ];
+            let averages =
+                shadow.tries(Reading::ForkAverages).then(|| fork::if_possible(shadow, fork)).flatten();
+            let explained = averages.map(|found| (found, Hidden::Loads));
+            let earlier = earlier.filter(|_| shadow.tries(Reading::ForkEarlier));
+            let mut explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
+            for (reading, hidden, judge) in later {
+                if explained.is_none() && shadow.tries(reading) {
+                    explained = judge(shadow, fork).map(|found| (found, hidden));
+                }
+            }
+            if let Some((found, hidden)) = explained {
                 verdict.ours = found.list;
                 verdict.answer = Answer::AgreesInSet;
-                verdict.hidden = Some(Hidden::InMotion);
+                verdict.hidden = Some(hidden);
             }
         } else if let Some(earlier) = earlier {
             self.shadow.spare.give_back_all(earlier);

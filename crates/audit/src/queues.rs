@@ -279,7 +279,7 @@ impl Shadow {
         if next == Curr::Idle {
             self.sched.update_rq_clock(cpu, clock.read);
             self.at_idle[cpu] = Averages::of(self.sched.root_cfs(cpu));
-            self.clocks.idles(cpu, now);
+            self.clocks.idles(cpu, held, now);
             if self.sched.rqs[cpu].nr_running == 0 && prev != Curr::Idle {
                 self.sched.newidle_balance(cpu, now);
             }

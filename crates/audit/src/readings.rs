@@ -47,7 +47,13 @@ readings! {
     /// Of wake-ups.
     LearnedFlips = "LEARNED_FLIPS", "wake-ups show how often a task changed its wakee";
     /// Of forks.
+    ForkAverages = "FORK_AVERAGES", "averages are off by their widest error";
+    /// Of forks.
     ForkEarlier = "FORK_EARLIER", "the CPU was chosen in an earlier state, or one was changing";
+    /// Of forks.
+    ForkHeld = "FORK_HELD", "a CPU went idle before its clock shows it";
+    /// Of forks.
+    ForkMark = "FORK_MARK", "affinity set or cleared the imbalance mark of a group";
     /// Of forks.
     LearnedRest = "LEARNED_REST", "choices show whether something is left of averages from before the recording";
     /// Of forks.

@@ -163,48 +163,6 @@ fn a_buddy_is_possible_if_it_may_be_within_the_granularity_of_the_first() {
     .assert_eq(&verdicts("v6.1", Decision::Pick, trace));
 }
 
-/// `b` slept on CPU 1, was sent to CPU 2, and is woken there while all are busy: CPU 2 with `d`, since `d_began`. Then
-/// CPUs 1 and 3 go idle, and it is sent to CPU 1.
-fn goes_back(d_began: &str) -> String {
-    format!(
-        "\
-   <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
-   <idle>-0 [001] d..2. 1.000001: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
-   <idle>-0 [003] d..2. 1.000002: sched_switch: prev_comm=swapper/3 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=e next_pid=16 next_prio=120
-        b-11 [001] d..2. 1.001000: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=D ==> next_comm=f next_pid=15 next_prio=120
-        a-10 [000] d..2. 1.002000: sched_waking: comm=b pid=11 prio=120 target_cpu=001
-        a-10 [000] d..2. 1.002001: sched_migrate_task: comm=b pid=11 prio=120 orig_cpu=1 dest_cpu=2
-   <idle>-0 [002] dNh2. 1.002005: sched_wakeup: comm=b pid=11 prio=120 target_cpu=002
-   <idle>-0 [002] d..2. 1.002006: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
-        b-11 [002] d..2. 1.003000: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=D ==> next_comm=swapper/2 next_pid=0 next_prio=120
-   <idle>-0 [002] d..2. {d_began}: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=d next_pid=17 next_prio=120
-        a-10 [000] d..2. 1.004000: sched_waking: comm=b pid=11 prio=120 target_cpu=002
-        a-10 [000] d..3. 1.004002: sched_wakeup: comm=b pid=11 prio=120 target_cpu=002
-        d-17 [002] d..2. 1.004010: sched_switch: prev_comm=d prev_pid=17 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
-        b-11 [002] d..2. 1.005000: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=D ==> next_comm=d next_pid=17 next_prio=120
-        f-15 [001] d..2. 1.006000: sched_switch: prev_comm=f prev_pid=15 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
-        e-16 [003] d..2. 1.006001: sched_switch: prev_comm=e prev_pid=16 prev_prio=120 prev_state=S ==> next_comm=swapper/3 next_pid=0 next_prio=120
-        d-17 [002] d..2. 1.007000: sched_waking: comm=b pid=11 prio=120 target_cpu=002
-        d-17 [002] d..2. 1.007001: sched_migrate_task: comm=b pid=11 prio=120 orig_cpu=2 dest_cpu=1
-   <idle>-0 [001] dNh2. 1.007005: sched_wakeup: comm=b pid=11 prio=120 target_cpu=001
-"
-    )
-}
-
-#[test]
-fn a_search_that_may_have_found_the_previous_cpu_idle_leaves_open_which_was_used_recently() {
-    let mut told = String::new();
-    for d_began in ["1.003990", "1.003100"] {
-        let all = verdicts_on("1x1x4", "v6.1", Decision::Wakeup, &goes_back(d_began));
-        writeln!(told, "{}", all.lines().last().unwrap()).unwrap();
-    }
-    expect![[r#"
-        b: CPU 1, ours CPU 3, CPU 2 by IdleScanLimit, CPU 1 by RecentCpu
-        b: CPU 1, ours CPU 3, CPU 2 by IdleScanLimit
-    "#]]
-    .assert_eq(&told);
-}
-
 /// `b` sleeps in one cache, and `a` of another wakes it, to its own.
 fn leaves_its_cache(b: &str) -> String {
     format!(

@@ -53,7 +53,7 @@ mod tests {
             ),
             (
                 "a = 1\n= 2\n",
-                "a.toml:2: \"= 2\" is not TOML: invalid key; write key = value, text in double quotes",
+                "a.toml:2: \"= 2\" is not TOML: unquoted keys cannot be empty, expected letters, numbers, `-`, `_`; write key = value, text in double quotes",
             ),
             ("a = 1", "a.toml:1: missing field `machine`"),
         ] {

@@ -331,7 +331,7 @@ mod tests {
             ("", "m.toml:1: missing field `topology`; SEE"),
             ("[topology]\nregular = 3", "m.toml:2: invalid type: integer `3`, expected a string; SEE"),
             ("[topology]\ncors = []", "m.toml:2: unknown field `cors`, expected one of KEYS; SEE"),
-            ("[topology", "m.toml:1: invalid table header, expected `.`, `]`; SEE"),
+            ("[topology", "m.toml:1: unclosed table, expected `]`; SEE"),
             (
                 "[topology]\n\nregular = \"2x0\"",
                 "m.toml:3: 2x0: \"0\" in \"2x0\" is not a number from 1 up; write sockets x LLCs x cores x threads, like 2x8x8x2",

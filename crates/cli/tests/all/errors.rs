@@ -97,7 +97,7 @@ fn a_recording_where_a_scenario_is_wanted() {
         Some(("trace.txt", line)),
         &["run", "trace.txt"],
         expect![[r#"
-        schedlab: trace.txt:1: "<idle>-0     [000] d..2.     1.000000: sched_switch: prev_co" is not TOML: invalid key; write key = value, text in double quotes. It looks like a recording: `schedlab audit`, `detect`, `sched` and `replay` take those, and `schedlab audit FILE --format perfetto` makes a Perfetto trace of one
+        schedlab: trace.txt:1: "<idle>-0     [000] d..2.     1.000000: sched_switch: prev_co" is not TOML: key with no value, expected `=`; write key = value, text in double quotes. It looks like a recording: `schedlab audit`, `detect`, `sched` and `replay` take those, and `schedlab audit FILE --format perfetto` makes a Perfetto trace of one
     "#]],
     );
     check(
@@ -202,7 +202,7 @@ fn broken_toml() {
         "runs = 1",
         "runs = ",
         expect![[r#"
-            schedlab: s.toml:3: "runs =" is not TOML: invalid string; expected `"`, `'`; write key = value, text in double quotes
+            schedlab: s.toml:3: "runs =" is not TOML: string values must be quoted, expected literal string; write key = value, text in double quotes
         "#]],
     );
 }
