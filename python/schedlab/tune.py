@@ -331,9 +331,11 @@ def _executor(text: str) -> Optional[futures.Executor]:
         ray.init(address=address or None)
         return ray_executor()
     if kind == "dask":
-        from distributed import Client
+        import distributed
 
-        return dask_executor(Client(address or None))
+        # Its types depend on whether it is installed, which is optional.
+        connect: Any = distributed.Client
+        return dask_executor(connect(address or None))
     raise Error(f'--executor is local, ray[:ADDRESS] or dask[:ADDRESS], not "{text}"')
 
 
