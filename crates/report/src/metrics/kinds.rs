@@ -153,7 +153,7 @@ impl Kinds {
         }
     }
 
-    /// Follows an event, and how long the task had been woken that it switches to, as [`Wakes`] has it.
+    /// Follows an event, and how long the task had been woken that it switches to, as `Wakes` has it.
     pub fn event(&mut self, event: &Event, latency: Option<Duration>) {
         let now = event.time;
         let first = *self.first.get_or_insert(now);
