@@ -3,7 +3,8 @@
 //! Every ordinary recording of `traces/` is audited again without each reading, by its own kernel's rules and by those of
 //! another scheduler: a reading that explains as much under wrong rules excuses them. Then each rule of the recorded kernel
 //! is turned over by itself. Decisions that differ more often then depend on the rule; a rule on which none depends is not
-//! tested by these recordings. Rows go to `docs/fidelity/readings.tsv` and `rules.tsv`, what they add up to into documents.
+//! tested by these recordings. The table of readings goes into `docs/fidelity/hidden-facts.md`, what rules add up to into
+//! `docs/fidelity.md`, and each rule by kind of decision into `docs/fidelity/rules.tsv`.
 
 use std::fmt::Write as _;
 use std::fs;

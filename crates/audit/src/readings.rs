@@ -31,13 +31,9 @@ readings! {
     /// Of wake-ups.
     OnCpu = "ON_CPU", "the woken task was still on its CPU";
     /// Of wake-ups.
-    NoSearch = "NO_SEARCH", "no idle core was known, and the limit left nothing to scan";
-    /// Of wake-ups.
     WakeInMotion = "WAKE_IN_MOTION", "a CPU that was changing its state was seen in the new one";
     /// Of wake-ups.
     StillQueued = "STILL_QUEUED", "the dequeue of the woken task was still delayed";
-    /// Of wake-ups.
-    OtherRecentCpu = "OTHER_RECENT_CPU", "an earlier wake-up left the other recently used CPU";
     /// Of wake-ups.
     SentBack = "SENT_BACK", "a worker was sent back to the CPUs of its pool";
     /// Of wake-ups.

@@ -1,4 +1,4 @@
-//! Memory that several CPUs touch: who has it, and what it costs to get it (equation E13).
+//! Memory that several CPUs touch: which CPU holds it, and what a transfer costs (equation E13).
 //!
 //! An object is a few lines that move together: a run queue, a task, the buffer of a pipe. It
 //! has an owner, the CPU that wrote it last, and sharers, the CPUs that have read it since.

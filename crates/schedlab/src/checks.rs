@@ -18,9 +18,10 @@ use schedlab_machine::{Law, Machine, Mechanism, Without};
 use schedlab_report::Comparison;
 use schedlab_sim::{OfCpu, Part};
 
+use crate::because::busy_share;
 use crate::columns::{Column, Experiment};
 use crate::error::Error;
-use crate::experiment::{Results, Run};
+use crate::experiment::Results;
 
 /// A change that is smaller than this after a check says nothing of its sign.
 const LEAST: f64 = 0.01;
@@ -218,14 +219,10 @@ fn has_clocks(machine: &Machine) -> bool {
 
 /// The prices of the part of the time in which the sides differ most.
 fn prices(results: &Results, rows: &[usize]) -> (&'static str, &'static [&'static str]) {
-    let share = |runs: &[Run], of: &dyn Fn(&OfCpu) -> u64| {
-        let sum = |of: &dyn Fn(&OfCpu) -> u64| runs.iter().map(|run| of(&run.account.total())).sum::<u64>();
-        sum(of) as f64 / sum(&OfCpu::busy).max(1) as f64
-    };
     let differs = |of: &dyn Fn(&OfCpu) -> u64| {
         let cells = rows.iter().map(|&row| &results.runs[row]);
         let pairs = cells.flat_map(|by_column| by_column[1..].iter().map(move |runs| (&by_column[0], runs)));
-        pairs.map(|(base, other)| (share(other, of) - share(base, of)).abs()).fold(0.0, f64::max)
+        pairs.map(|(base, other)| (busy_share(other, of) - busy_share(base, of)).abs()).fold(0.0, f64::max)
     };
     let mut most = (differs(&OfCpu::own_work), WORK.0, WORK.1);
     for &(part, what, names) in PRICES {

@@ -41,7 +41,7 @@ pub struct Figures {
     pub kinds: Kinds,
     /// Interrupts, passes, births, marks.
     pub traffic: Traffic,
-    /// Wake-ups as the kinds know them, who keep those from before the workload was warm; none until then.
+    /// Wake-ups as the kinds know them, which keep those from before the workload was warm; none until then.
     wakes: Option<Wakes>,
 }
 
