@@ -93,7 +93,7 @@ impl Packer {
         let deflated_head = deflate(&serde_json::to_vec(&head).expect("plain data"));
         let overview = deflate(&head.overview);
         self.shrink(in_base64(deflated_head.len()) + in_base64(overview.len()));
-        let mut left_out = Vec::new();
+        let (mut left_out, mut without) = (Vec::new(), Vec::new());
         let overlaps = |chunk: &ChunkHead| chunk.to > self.span.0 && chunk.from <= self.span.1;
         if !head.chunks.iter().all(overlaps) {
             left_out.push("Only the span that was asked for has single events.".to_owned());
@@ -106,15 +106,17 @@ impl Packer {
             let kept = asked()
                 .take_while(|(_, sections)| sections[class as usize].is_some())
                 .map(|(chunk, _)| chunk.to);
-            let until = kept.last().map(|to| to as f64 / 1e9);
-            left_out.push(match until {
-                None => format!("To stay below 20 MB this file leaves out {}.", class.meaning()),
-                Some(until) => format!(
+            match kept.last().map(|to| to as f64 / 1e9) {
+                None => without.push(class.meaning()),
+                Some(until) => left_out.push(format!(
                     "To stay below 20 MB this file has {} only up to {until:.6} s of {:.6} s.",
                     class.meaning(),
                     head.duration as f64 / 1e9
-                ),
-            });
+                )),
+            }
+        }
+        if !without.is_empty() {
+            left_out.push(format!("To stay below 20 MB this file leaves out {}.", without.join(", ")));
         }
         Packed { head, deflated_head, overview, chunks: self.chunks, left_out }
     }

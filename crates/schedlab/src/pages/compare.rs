@@ -115,10 +115,13 @@ pub fn compare(compared: Compared<'_>) -> Page {
 /// Puts the fidelity of a replay before its comparison: how closely it comes back where it was recorded.
 pub fn with_fidelity(page: &mut Page, text: &str) {
     let verdicts = page.blocks.iter().take_while(|block| matches!(block, Block::Verdict(_))).count();
-    let head = [
-        Block::Heading("How closely the replay comes back where it was recorded".to_owned()),
-        Block::Preformatted(text.to_owned()),
-    ];
+    let heading = Block::Heading("How closely the replay comes back where it was recorded".to_owned());
+    // Each line is a word and what it says of it; the lines are far longer than a page is wide.
+    let lines = text.lines().map(|line| match line.split_once(' ') {
+        Some((word, rest)) => Block::Text(format!("{word}: {}", rest.trim_start())),
+        None => Block::Text(line.to_owned()),
+    });
+    let head: Vec<Block> = std::iter::once(heading).chain(lines).collect();
     page.blocks.splice(verdicts..verdicts, head);
 }
 
@@ -169,7 +172,8 @@ fn scaled(unit: &str, largest: f64) -> (&str, f64) {
 pub(super) fn table(comparison: &Comparison, metric: &MetricComparison) -> Table {
     let means = metric.rows.iter().flat_map(|row| row.cells.iter().map(|cell| cell.summary.mean()));
     let (unit, by) = scaled(&metric.unit, means.fold(0.0, f64::max));
-    let mut columns = vec!["".to_owned(), format!("{}, {unit}", comparison.baseline())];
+    let comma = if unit.is_empty() { "" } else { ", " };
+    let mut columns = vec!["".to_owned(), format!("{}{comma}{unit}", comparison.baseline())];
     for kernel in &comparison.kernels[1..] {
         columns.extend([kernel.clone(), "change".to_owned(), "verdict".to_owned()]);
     }
