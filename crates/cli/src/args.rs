@@ -218,6 +218,9 @@ pub struct Replay {
     /// (.data), JSON lines (.json), or text of tracefs, with the decisions and their reasons.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Print counts of events of each column in the form of perf stat too.
+    #[arg(long)]
+    pub stat: bool,
     /// Print the programs that were learned instead of running them.
     #[arg(long)]
     pub programs: bool,

@@ -102,7 +102,7 @@ impl Scenario {
         Limits { seed: self.seed, limit: self.limit, endless: self.endless, settles: self.settles }
     }
 
-    /// One run, for a sink that takes all of it.
+    /// One run, for a sink that takes all of it but the prologue of the row.
     ///
     /// # Errors
     /// As [`run_one`], with the file, the row and the kernel.
@@ -113,7 +113,8 @@ impl Scenario {
         sink: impl FnOnce(&Row) -> S,
     ) -> Result<(Run, S), Error> {
         let kernel = self.kernel_of(kernel, row)?;
-        run_one(self.machine_of(row), &kernel, row, self.limits_of(row), sink)
+        run_one(self.machine_of(row), &kernel, row, self.limits_of(row), |row| Measured::new(row.prologue, sink(row)))
+            .map(|(run, sink)| (run, sink.into_inner()))
             .map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, &kernel))))
     }
 

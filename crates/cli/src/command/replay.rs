@@ -99,7 +99,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);
     let comparison = Comparison::new(&table(&Experiment::of(&scenario), &results), options);
-    let told = Told { beginning, fidelity, state, notes, scenario, results, comparison };
+    let told = Told { beginning, fidelity, state, notes, scenario, results, comparison, stat: args.stat };
     if args.format == TableFormat::Csv {
         eprint!("{}", told.head("schedlab: "));
     }
@@ -152,6 +152,8 @@ struct Told {
     scenario: Scenario,
     results: Results,
     comparison: Comparison,
+    /// Whether the counts of events are printed.
+    stat: bool,
 }
 
 impl Told {
@@ -197,9 +199,11 @@ impl Told {
         for line in schedlab::because(&self.experiment(), &self.results) {
             text += &format!("why    {line}\n");
         }
-        for stat in self.results.perf_stats(&self.experiment()) {
-            text.push('\n');
-            text += &render::perf_stat(&stat);
+        if self.stat {
+            for stat in self.results.perf_stats(&self.experiment()) {
+                text.push('\n');
+                text += &render::perf_stat(&stat);
+            }
         }
         text
     }

@@ -341,7 +341,7 @@ fn a_replay_says_first_whether_the_recording_comes_back() {
         "{one}"
     );
     for part in
-        ["run time, ms", "wake-up latency, us", "context-switches", "v6.12+NO_SIS_UTIL", "v6.1 against v6.12"]
+        ["run time, ms", "wake-up latency, us", "switches and migrations", "v6.12+NO_SIS_UTIL", "v6.1 against v6.12"]
     {
         assert!(one.contains(part), "{part} is not in {one}");
     }
@@ -349,6 +349,17 @@ fn a_replay_says_first_whether_the_recording_comes_back() {
     let value = json(&args("0"), &file);
     assert_eq!(value["fidelity"]["counts"][0]["what"], "switches");
     assert_eq!(value["comparison"]["kernels"].as_array().map(Vec::len), Some(3), "{}", value["comparison"]);
+}
+
+/// Before it, a replay has the machine stand idle until the state of the recording's beginning is there.
+#[test]
+fn the_trace_of_a_replay_begins_with_the_recording() {
+    let (file, folder) = (recording("6.12/2x2x4/stream-perllc-1"), tempfile::tempdir().unwrap());
+    let trace = folder.path().join("replay.pftrace");
+    text(&["replay", "--runs", "1", "--trace", trace.to_str().unwrap()], &file);
+    let difference = json(&["diff", trace.to_str().unwrap()], &file);
+    let [replayed, recorded] = [0, 1].map(|side| difference["seconds"][side].as_f64().unwrap());
+    assert!((replayed / recorded - 1.0).abs() < 0.1, "{replayed} s of {recorded} s");
 }
 
 #[test]
