@@ -113,9 +113,11 @@ impl Scenario {
         sink: impl FnOnce(&Row) -> S,
     ) -> Result<(Run, S), Error> {
         let kernel = self.kernel_of(kernel, row)?;
-        run_one(self.machine_of(row), &kernel, row, self.limits_of(row), |row| Measured::new(row.prologue, sink(row)))
-            .map(|(run, sink)| (run, sink.into_inner()))
-            .map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, &kernel))))
+        run_one(self.machine_of(row), &kernel, row, self.limits_of(row), |row| {
+            Measured::new(row.prologue, sink(row))
+        })
+        .map(|(run, sink)| (run, sink.into_inner()))
+        .map_err(|e| Error::new(format!("{}: {}: {e}", self.file, self.name_of(row, &kernel))))
     }
 
     pub(crate) fn name_of(&self, row: &Row, kernel: &Kernel) -> String {

@@ -340,9 +340,13 @@ fn a_replay_says_first_whether_the_recording_comes_back() {
         ),
         "{one}"
     );
-    for part in
-        ["run time, ms", "wake-up latency, us", "switches and migrations", "v6.12+NO_SIS_UTIL", "v6.1 against v6.12"]
-    {
+    for part in [
+        "run time, ms",
+        "wake-up latency, us",
+        "switches and migrations",
+        "v6.12+NO_SIS_UTIL",
+        "v6.1 against v6.12",
+    ] {
         assert!(one.contains(part), "{part} is not in {one}");
     }
     assert!(one == text(&args("3"), &file), "the same on any number of threads");
