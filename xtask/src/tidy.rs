@@ -62,7 +62,8 @@ const LINES_MAX: usize = 700;
 /// The number of things that are.
 pub fn check() -> Result<(), String> {
     let mut wrong = kernel_map::stale()?;
-    for (file, text) in source::rust_files()? {
+    let files = source::rust_files()?;
+    for (file, text) in &files {
         if !text.starts_with("//!") && !text.starts_with("#!") {
             wrong.push(format!("{file}: the file does not begin by saying what it is about (`//!`)"));
         }
@@ -74,6 +75,7 @@ pub fn check() -> Result<(), String> {
     wrong.extend(links::dead()?);
     wrong.extend(words::odd()?);
     wrong.extend(dependencies()?);
+    wrong.extend(folders(&files));
     for line in &wrong {
         println!("{line}");
     }
@@ -95,4 +97,23 @@ fn dependencies() -> Result<Vec<String>, String> {
         }
     }
     Ok(wrong)
+}
+
+/// Folders of the audit in the order in which they may use each other.
+const AUDIT: [&str; 4] = ["follow", "unknown", "report", "judge"];
+
+/// Uses between folders of the audit that their order forbids.
+fn folders(files: &[(String, String)]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (file, text) in files {
+        let Some(rest) = file.strip_prefix("crates/audit/src/") else { continue };
+        let folder = rest.split('/').next().unwrap_or_default();
+        let Some(at) = AUDIT.iter().position(|name| *name == folder) else { continue };
+        for later in AUDIT[at + 1..].iter().chain(&["audit"]) {
+            if text.contains(&format!("crate::{later}::")) {
+                wrong.push(format!("{file} uses `{later}`, which it must not know"));
+            }
+        }
+    }
+    wrong
 }

@@ -5,61 +5,28 @@ use std::collections::VecDeque;
 use schedlab_sched::{Curr, Kernel};
 use schedlab_topology::{CpuId, PerCpu, Topology};
 use schedlab_trace::read::Lost;
-use schedlab_trace::{Event, Flags, Hotplugs, Kind, NullSink, Sink};
-use schedlab_units::{Duration, Pid, TaskId, Time};
+use schedlab_trace::{Event, Flags, Hotplug, Hotplugs, Kind, NullSink, Sink};
+use schedlab_units::{Pid, TaskId, Time};
 
-use crate::balance::Moved;
-use crate::exec::Execs;
-use crate::forking::Forking;
-use crate::grouping::{Grouping, is_session};
-use crate::leaving;
-use crate::listener::Listener;
-use crate::opens::Opens;
+use crate::follow::clocks::ATTACH_PATIENCE;
+use crate::follow::grouping::{Grouping, is_session};
+use crate::follow::leaving;
+use crate::follow::pairing::{Known, Pairing, by_itself};
+use crate::follow::runtime;
+use crate::follow::shadow::Shadow;
+use crate::follow::steady::Steady;
+use crate::judge::Audit;
+use crate::judge::arrival::Asked;
+use crate::judge::balance::Moved;
+use crate::judge::execs::Execs;
+use crate::judge::opens::Opens;
+use crate::judge::spare::Spare;
 use crate::options::Options;
-use crate::pairing::{Known, Pairing, by_itself};
-use crate::pick;
-use crate::preempt::Asked;
-use crate::probe::Comparison;
-use crate::report::{AuditReport, Tally};
-use crate::runtime;
-use crate::shadow::Shadow;
-use crate::steady::Steady;
-use crate::verdict::{Answer, Choice, Decision, Hidden, Verdict};
-
-/// A task that was detached from one queue is attached to another within this time.
-pub(crate) const ATTACH_PATIENCE: Duration = Duration::millis(1);
-
-/// Judges a trace and passes the events on to `sink`.
-pub struct Audit<S = NullSink> {
-    pub(crate) options: Options,
-    pub(crate) shadow: Shadow,
-    pub(crate) pairing: Pairing,
-    pub(crate) open: Opens,
-    pub(crate) forking: Vec<Forking>,
-    pub(crate) execs: Execs,
-    /// For each CPU, whether its task has been asked to make way and the trace has not yet shown whether it did.
-    pub(crate) asked: PerCpu<Asked>,
-    /// For each CPU, tasks whose move was judged together with the first move of the same pass.
-    pub(crate) passed: PerCpu<Vec<TaskId>>,
-    /// The recording contains moves (`sched_migrate_task`), and starts of wake-ups (`sched_waking`).
-    pub(crate) moves_recorded: bool,
-    pub(crate) wakings_recorded: bool,
-    /// Generation of the state in which open decisions were last judged.
-    judged: u64,
-    steady: Steady,
-    hotplugs: Hotplugs,
-    /// Number of events processed.
-    taken: u64,
-    /// Where the recorder lost events: the number of events processed before the loss, and the CPU if known.
-    losses: VecDeque<(u64, Option<CpuId>)>,
-    begun: bool,
-    /// Indexed by kind of decision.
-    tallies: [Tally; Decision::ALL.len()],
-    /// Comparison with the values that probes recorded.
-    compared: Comparison,
-    pub(crate) report: AuditReport,
-    sink: S,
-}
+use crate::report::counts::AuditReport;
+use crate::report::listener::Listener;
+use crate::report::probe::Comparison;
+use crate::report::verdict::Decision;
+use crate::unknown::readings::Reading;
 
 impl Audit {
     /// Creates an audit of a recording of a machine against the rules of a kernel.
@@ -93,16 +60,18 @@ impl<S: Listener> Audit<S> {
         let mut shadow = Shadow::new(topology, kernel, options.affinity.clone());
         shadow.groups_hidden = options.groups_hidden;
         shadow.policies = options.policies.clone();
-        shadow.without = options.without;
+        shadow.heeds_holds = options.without != Some(Reading::HeldUp);
         shadow.grouping = Grouping::new(options.groups.clone());
         Audit {
             shadow,
             options,
+            spare: Spare::default(),
             pairing: Pairing::default(),
             open: Opens::new(topology.nr_cpus()),
             forking: Vec::new(),
             execs: Execs::default(),
             asked: PerCpu::new(topology.nr_cpus(), |_| Asked::default()),
+            stopper_asked: PerCpu::new(topology.nr_cpus(), |_| None),
             passed: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             moves_recorded: false,
             wakings_recorded: false,
@@ -161,6 +130,10 @@ impl<S: Listener> Audit<S> {
             self.shadow.ticks_before(event);
             self.shadow.slice_timer(event.cpu, event.time);
             if let Some((cpu, step)) = self.hotplugs.event(event) {
+                if matches!(step, Hotplug::Deactivating | Hotplug::Dead) {
+                    // Its stopper was asked for that, not by a balancing pass.
+                    self.stopper_asked[cpu] = None;
+                }
                 self.shadow.hotplug(cpu, step, event);
             }
             self.meet_running(event);
@@ -307,7 +280,9 @@ impl<S: Listener> Audit<S> {
             }
             Kind::Affinity(ref told) => self.shadow.told_mask(told.pid, &told.allowed, cpu),
             Kind::CpuIdle { state, cpu } if self.shadow.has_cpu(cpu) => {
-                self.shadow.idle_state(cpu, state);
+                if self.tries(Reading::IdleStates) {
+                    self.shadow.idle_state(cpu, state);
+                }
                 self.stays_idle(event, state);
             }
             Kind::TaskNewtask { pid, clone_flags, .. } => self.shadow.grouping.cloned(pid, clone_flags),
@@ -323,163 +298,6 @@ impl<S: Listener> Audit<S> {
             }
             Kind::Unknown(ref unknown) => self.compared.add(&self.shadow, unknown),
             _ => {}
-        }
-    }
-
-    /// Whether a pick that differs is explained by the largest errors of virtual times, or by a fact that no event
-    /// shows.
-    fn judge_pick_otherwise(
-        &mut self,
-        verdict: &mut Verdict,
-        next: Curr,
-        clock: Time,
-        has_quota_again: bool,
-    ) {
-        let cpu = verdict.cpu;
-        let found = pick::of_switch(&mut self.shadow, cpu, next, clock);
-        self.shadow.spare.give_back(std::mem::replace(&mut verdict.ours, found));
-        verdict.judge();
-        if verdict.answer == Answer::Differs {
-            self.judge_throttled(verdict, next, clock);
-        }
-        if verdict.answer == Answer::Differs && has_quota_again {
-            verdict.without(Hidden::Quota);
-        }
-        if verdict.answer == Answer::Differs && !self.shadow.groups_hidden {
-            let kernel = verdict.kernel;
-            let is_so = |shadow: &mut Shadow| {
-                let found = pick::of_switch(shadow, cpu, next, clock);
-                let is_so = found.iter().any(|possible| possible.choice == kernel);
-                shadow.spare.give_back(found);
-                is_so
-            };
-            if self.shadow.find_lost_turn(cpu, is_so) {
-                verdict.answer = Answer::AgreesInSet;
-                verdict.hidden = Some(Hidden::LostTurn);
-            }
-        }
-    }
-
-    /// A CPU switches; its scheduler used the time `clock`.
-    fn switching(&mut self, event: &Event, next: Curr, clock: Time) {
-        let Kind::SchedSwitch { prev_pid, prev_comm, .. } = event.kind else { return };
-        let (cpu, now) = (event.cpu, event.time);
-        let has_quota_again = self.shadow.unthrottle(next, cpu, clock);
-        let has_budget_again = next.task().is_some_and(|next| self.shadow.replenish(next, clock));
-        let passed_over = self.shadow.passes_over(cpu, next, clock);
-        let slice = self.judge_slice(event, next, clock).filter(|_| !has_quota_again);
-        match slice.as_ref().and_then(|slice| slice.hidden) {
-            Some(Hidden::Yield) => self.shadow.sched.yield_task(cpu, clock),
-            Some(Hidden::Quota) => {
-                if let Some(prev) = self.shadow.find(prev_pid) {
-                    self.shadow.throttle(prev, clock);
-                }
-            }
-            _ => {}
-        }
-        let idle = Choice::Task(Pid::IDLE);
-        let mut verdict = Verdict::begun(now, cpu, Decision::Pick, (prev_pid, prev_comm), idle);
-        verdict.hidden = Some(Hidden::Unmet);
-        let mut here = true;
-        if let Curr::Task(task) = next {
-            verdict.kernel = Choice::Task(self.shadow.known(task).pid);
-            let entry = self.shadow.sched.task(task);
-            here = entry.on_rq && entry.cpu == cpu && !entry.se.sched_delayed;
-        }
-        verdict.ours = pick::of_switch(&mut self.shadow, cpu, next, clock);
-        if here {
-            verdict.judge();
-        }
-        if verdict.answer == Answer::Differs {
-            self.shadow.trusts = false;
-            self.judge_pick_otherwise(&mut verdict, next, clock, has_quota_again);
-            self.shadow.trusts = true;
-        }
-        if verdict.answer == Answer::Differs
-            && let Some((task, to)) = self.moved_unseen(&verdict)
-        {
-            verdict.without(Hidden::UnseenMove);
-            self.shadow.migrate(&[task], to, now);
-        }
-        if self.shadow.groups_hidden {
-            // Any waiting task may come first.
-            verdict.doubt(verdict.ours.len());
-        }
-        if has_budget_again {
-            verdict.without(Hidden::Deadlines);
-        }
-        self.may_have_budget(&mut verdict, &passed_over);
-        verdict.nearest = self.why(&verdict, |audit| {
-            let ours = audit.shadow.sched.choose_next(cpu).next;
-            audit.nearest_of_pick(cpu, ours, next, clock)
-        });
-        let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
-        let answer = verdict.answer;
-        self.give(verdict);
-        if let Some(slice) = slice {
-            self.give(slice);
-        }
-        if let Curr::Task(task) = next {
-            self.shadow.join(task, cpu, now);
-            if surprise && here {
-                pick::learn(&mut self.shadow, task, answer);
-            }
-        }
-    }
-
-    pub(crate) fn give(&mut self, mut verdict: Verdict) {
-        if matches!(verdict.decision, Decision::Wakeup | Decision::Fork | Decision::Exec)
-            && let Some(task) = self.shadow.find(verdict.pid)
-        {
-            verdict.doubt(self.shadow.sched.task(task).nr_cpus_allowed as usize);
-        }
-        if verdict.answer == Answer::Differs
-            && let Some(hidden) = self.hangs_on(&verdict)
-        {
-            verdict.without(hidden);
-        }
-        if verdict.answer == Answer::Differs {
-            verdict.gravity = self.gravity(&verdict);
-        }
-        self.tallies[verdict.decision as usize].count(&verdict);
-        if verdict.answer == Answer::Differs {
-            self.report.tell(&verdict, self.options.stories);
-        }
-        self.sink.verdict(&verdict);
-        if self.options.keep_verdicts {
-            self.report.verdicts.push(verdict);
-        } else {
-            self.shadow.spare.give_back(verdict.ours);
-        }
-    }
-
-    /// The fact, shown by no event, that may have led the kernel to another choice whatever the rules say.
-    pub(crate) fn hangs_on(&self, verdict: &Verdict) -> Option<Hidden> {
-        if let (Decision::Wakeup | Decision::Fork | Decision::Exec, Some(ours)) =
-            (verdict.decision, verdict.ours.first())
-            && let Choice::Cpu(cpu) = ours.choice
-            && !self.shadow.cpu_known[cpu]
-        {
-            // It may have been busy all along.
-            return Some(Hidden::Unmet);
-        }
-        if self.shadow.is_unseen(verdict) {
-            return Some(Hidden::UnseenSwitch);
-        }
-        self.shadow.hangs_on_quota(verdict).then_some(Hidden::Quota)
-    }
-
-    /// How far the kernel's choice is from ours.
-    pub(crate) fn gravity(&self, verdict: &Verdict) -> u64 {
-        let Some(ours) = verdict.ours.first() else { return 0 };
-        let between = |a: CpuId, b: CpuId| {
-            let domains = self.shadow.sched.domains.walk(a);
-            domains.filter(|(_, sd)| !sd.span.contains(b)).count() as u64
-        };
-        match (ours.choice, verdict.kernel) {
-            (Choice::Cpu(ours), Choice::Cpu(theirs)) => between(ours, theirs),
-            (Choice::Move { from: a, .. }, Choice::Move { from: b, .. }) => between(a, b),
-            _ => ours.numbers.iter().map(|(_, number)| number.unsigned_abs()).max().unwrap_or(0),
         }
     }
 }

@@ -4,65 +4,23 @@
 //! are asked in the shadow's state, the answer is compared with what happened, and then what happened is applied. A
 //! trace hides much. Where a hidden fact leaves several choices open, agreement means that one of them happened, and it
 //! is counted separately. Where a fact is missing altogether, the verdict is undecided and names the fact.
+//!
+//! Folders, each of which uses only those before it:
+//! - `follow`: the shadow, kept in step with the recording. It knows no verdict and supposes nothing.
+//! - `unknown`: the facts that no event shows, and what is supposed about them.
+//! - `report`: verdicts and what they add up to.
+//! - `judge`: the judgement of each kind of decision.
 
-mod affinity;
-mod arrival;
 mod audit;
-mod averages;
-mod balance;
-mod clocks;
-mod contested;
-mod dead;
-mod deadlines;
-mod due_ticks;
-mod errors;
-mod exec;
 mod facts;
-mod flips;
-mod floors;
-mod fork;
-mod forking;
-mod grouping;
-mod hotplug;
-mod idle_states;
-mod leaving;
-mod listener;
-mod meeting;
-mod motion;
-mod moving;
-mod nearest;
-mod opens;
+mod follow;
+#[cfg(test)]
+mod followed;
+mod judge;
 mod options;
-mod pairing;
-mod pick;
-mod pids;
-mod placement;
-mod pool;
-mod possibilities;
-mod preempt;
-mod probe;
-mod pushing;
-mod queues;
-mod quota;
-mod readings;
 mod report;
-mod runtime;
-mod scan_limits;
-mod search;
-mod shadow;
-mod slices;
-mod spare;
-mod steady;
-mod sync_flags;
-mod turns;
-mod unseen;
-mod verdict;
-mod waking;
-mod yields;
+mod unknown;
 
-pub use affinity::AffinityHint;
-pub use audit::Audit;
-pub use contested::{Contest, Contested};
 pub use facts::cgroups::{Given, GivenQuota, MadeGroups, cgroups};
 pub use facts::forms::{formed, strange_lines};
 pub use facts::groups::{GroupFiles, Groups, Member, moves_with};
@@ -71,13 +29,17 @@ pub use facts::policies::{Policies, PolicyKind};
 pub use facts::sched_ext::sched_ext;
 pub use facts::tasks::{BadLine, SeenTask, seen_tasks};
 pub use facts::texts::{COMMAND, FactTexts, Facts, FactsError, GroupsHidden, SCHED_EXT_STATE};
-pub use flips::Inherited;
-pub use grouping::Clones;
-pub use listener::Listener;
-pub use nearest::{Fact, Nearest, Otherwise};
+pub use follow::affinity::AffinityHint;
+pub use follow::flips::Inherited;
+pub use follow::grouping::Clones;
+pub use follow::steady::Steady;
+pub use judge::Audit;
 pub use options::Options;
-pub use probe::{Carried, CarriedFacts};
-pub use readings::Reading;
-pub use report::{AuditReport, Counts, DecisionReport};
-pub use steady::Steady;
-pub use verdict::{Answer, Choice, Decision, Hidden, Numbers, Possible, Verdict};
+pub use report::contested::{Contest, Contested};
+pub use report::counts::{AuditReport, Counts, DecisionReport};
+pub use report::listener::Listener;
+pub use report::probe::{Carried, CarriedFacts};
+pub use report::verdict::{Answer, Choice, Decision, Numbers, Possible, Verdict};
+pub use unknown::fact::{Fact, Nearest, Otherwise};
+pub use unknown::hidden::Hidden;
+pub use unknown::readings::Reading;

@@ -1,9 +1,9 @@
 //! What an audit needs to know besides the trace.
 
-use crate::affinity::AffinityHint;
 use crate::facts::groups::Groups;
 use crate::facts::policies::Policies;
-use crate::readings::Reading;
+use crate::follow::affinity::AffinityHint;
+use crate::unknown::readings::Reading;
 
 /// Options of an audit.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use schedlab_trace::{Comm, bound_kthread};
 use schedlab_units::Pid;
 
 use super::policies::PolicyKind;
-use crate::affinity::AffinityHint;
+use crate::follow::affinity::AffinityHint;
 
 /// A task as it was listed.
 #[derive(Clone, Debug, PartialEq, Eq)]

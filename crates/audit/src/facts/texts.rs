@@ -24,7 +24,7 @@ use super::in_force::{apply_config, apply_features, apply_tunables};
 use super::policies::Policies;
 use super::sched_ext::sched_ext;
 use super::tasks::{BadLine, SeenTask, has_groups, hints_of_tasks, seen_tasks};
-use crate::affinity::AffinityHint;
+use crate::follow::affinity::AffinityHint;
 use crate::options::Options;
 
 /// The recorded command; it is beside the trace.

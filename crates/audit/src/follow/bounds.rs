@@ -1,0 +1,104 @@
+//! Bounds on the averages of a CPU, as far as a trace determines them.
+//!
+//! Three things are hidden. The averages a CPU had before the recording decay, but they still count for the first few
+//! hundred milliseconds. Averages of an idle CPU are sometimes updated by ticks and balancing that leave no event. And
+//! the time of an event is not exactly the time at which the averages were updated.
+
+use schedlab_sched::{Curr, decay_load};
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
+
+use super::averages::Averages;
+use crate::follow::shadow::Shadow;
+
+/// Weights of nice 19 and nice -20.
+const WEIGHT_LEAST: u64 = 15;
+const WEIGHT_MOST: u64 = 88_761;
+
+/// How wide the bounds are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// Covers the averages that probes usually show.
+    Likely,
+    /// Covers all averages that are possible.
+    Widest,
+}
+
+impl Width {
+    /// How far an average may be off.
+    fn error(self, shadow: &Shadow, average: u64) -> u64 {
+        shadow.load_errors
+            * match self {
+                Width::Likely => average / 32 + 16,
+                Width::Widest => average / 8 + 48,
+            }
+    }
+
+    /// What may remain from before the recording.
+    fn residue(self, residue: u64) -> u64 {
+        match self {
+            Width::Likely => residue / 8,
+            Width::Widest => residue,
+        }
+    }
+}
+
+/// Lower and upper bounds of a CPU's averages.
+pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages, Averages) {
+    let sched = &shadow.sched;
+    let cfs = sched.root_cfs(cpu);
+    let ours = Averages::of(cfs);
+    let residue = width.residue(shadow.residue(cpu));
+    if let Curr::Task(curr) = sched.rqs[cpu].curr {
+        let mut least = ours.each(|average| average.saturating_sub(width.error(shadow, average)));
+        let mut most = ours.each(|average| average + width.error(shadow, average) + residue);
+        if shadow.known(curr).first_run && !shadow.known(curr).nice_told {
+            // The task may have changed its nice level; no event shows that before it is switched out.
+            least.load = least.load * WEIGHT_LEAST / 1024;
+            most.load = most.load * WEIGHT_MOST / 1024;
+        }
+        return with_groups(shadow, least, most);
+    }
+    let gone = Averages {
+        load: cfs.removed.load_avg,
+        runnable: cfs.removed.runnable_avg,
+        util: cfs.removed.util_avg,
+    };
+    let periods = now.0.saturating_sub(shadow.updated_at(cpu)) >> 20;
+    // Rounding leaves a small remainder of each task that goes; its size depends on the times of updates.
+    let before = shadow.at_idle[cpu];
+    let least = ours
+        .with(gone, u64::saturating_sub)
+        .each(|average| decay_load(average, periods))
+        .with(before, |least, before| least.saturating_sub(shadow.load_errors * (before / 8 + 16)));
+    let most =
+        ours.with(before, u64::max).each(|average| average + shadow.load_errors * (average / 16) + residue);
+    with_groups(shadow, least, most)
+}
+
+/// A group divides its weight among its tasks, so any load is possible where groups are hidden.
+fn with_groups(shadow: &Shadow, least: Averages, most: Averages) -> (Averages, Averages) {
+    if !shadow.groups_hidden {
+        return (least, most);
+    }
+    (Averages { load: 0, ..least }, Averages { load: most.load.max(1) * (WEIGHT_MOST / 1024), ..most })
+}
+
+/// Runs `look` on the shadow with other averages for all CPUs.
+pub fn as_if<T>(shadow: &mut Shadow, averages: &[Averages], look: impl FnOnce(&mut Shadow) -> T) -> T {
+    let swap = |shadow: &mut Shadow, values: &[Averages]| -> Vec<Averages> {
+        let queues = shadow.sched.cfs_rqs.iter_mut().zip(values);
+        queues
+            .map(|(cfs, value)| {
+                let before = Averages::of(cfs);
+                (cfs.avg.load_avg, cfs.avg.runnable_avg, cfs.avg.util_avg) =
+                    (value.load, value.runnable, value.util);
+                before
+            })
+            .collect()
+    };
+    let before = swap(shadow, averages);
+    let result = shadow.suppose(look);
+    swap(shadow, &before);
+    result
+}

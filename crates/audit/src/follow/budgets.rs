@@ -1,0 +1,65 @@
+//! Deadline tasks and their budgets, which no event shows.
+//!
+//! A deadline task that is out of budget is in no queue until its next period. This shows when its CPU runs something
+//! of a lower class: the task makes way although it is runnable, or is passed over after its wake-up. That it has a
+//! budget again shows when it runs or is pushed. Deadlines are not shown either, so of several waiting tasks any may
+//! have the earliest one.
+//!
+//! Where the timer that ends a budget is not cancelled when the task leaves early, it ends the turn of another task.
+
+use schedlab_sched::{Class, Curr, Feature};
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::follow::shadow::Shadow;
+
+impl Shadow {
+    /// A CPU has switched. A deadline task sets the timer, a fair task that is not alone sets it again, and an idle CPU
+    /// cancels it.
+    pub(crate) fn sets_budget_timer(&mut self, cpu: CpuId, next: Curr) {
+        if !self.budget_timers.outlive {
+            return;
+        }
+        let set = &mut self.budget_timers.set[cpu];
+        match next.task().map(|task| self.sched.class_of(task)) {
+            None => *set = false,
+            Some(Class::Dl) => *set = true,
+            Some(Class::Fair) => {
+                let sets = self.sched.kernel.has(Feature::Hrtick) && self.sched.root_cfs(cpu).h_nr_queued > 1;
+                *set &= !sets;
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// A CPU goes on with `next`. If `next` has a lower class than the deadline tasks queued there, those are out of
+    /// budget, except the tasks that it made way for before. Returns the tasks that waited.
+    pub(crate) fn passes_over(&mut self, cpu: CpuId, next: Curr, now: Time) -> Vec<TaskId> {
+        let lower = match next {
+            Curr::Idle => true,
+            Curr::Task(task) => self.sched.class_of(task) < Class::Dl,
+        };
+        if !lower || self.sched.rqs[cpu].dl_queue.is_empty() {
+            return Vec::new();
+        }
+        let queued = self.sched.rqs[cpu].dl_queue.clone();
+        for &task in &queued {
+            if self.runs(task) {
+                self.budget_timers.ended(cpu);
+            }
+            self.sched.throttle_dl_as_recorded(task, now);
+        }
+        self.generation += 1;
+        queued.into_iter().filter(|&task| !self.runs(task)).collect()
+    }
+
+    /// A deadline task runs or is pushed: if it was out of budget, it has one again. Returns whether it was.
+    pub(crate) fn replenish(&mut self, task: TaskId, now: Time) -> bool {
+        let was = self.sched.task(task).dl_throttled && self.sched.class_of(task) == Class::Dl;
+        if was {
+            self.sched.replenish_dl_as_recorded(task, now);
+            self.generation += 1;
+        }
+        was
+    }
+}

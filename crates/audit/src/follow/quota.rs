@@ -1,0 +1,38 @@
+//! Groups with a CPU quota, and when they run out of it.
+//!
+//! No event shows that a group is throttled on a CPU, or unthrottled. Both show in which task runs: a task of a
+//! throttled group makes way without a request, is passed over, or waits on an idle CPU; later it runs without a
+//! wake-up.
+
+use schedlab_sched::{Curr, TgId};
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use crate::follow::shadow::Shadow;
+
+impl Shadow {
+    /// The group whose quota limits a task.
+    pub fn limit_of(&self, task: TaskId) -> Option<TgId> {
+        self.grouping.limit(self.sched.task(task).tg).filter(|_| self.sched.task(task).policy.is_fair())
+    }
+
+    /// A task is runnable and does not run on; if its group has a quota, the group is out of it.
+    pub fn throttle(&mut self, task: TaskId, now: Time) {
+        if let Some(tg) = self.limit_of(task) {
+            self.sched.throttle_as_recorded(task, tg, now);
+            self.generation += 1;
+        }
+    }
+
+    /// A CPU switches to a task; if its group was out of quota, it has some again. Returns whether that is so.
+    pub fn unthrottle(&mut self, next: Curr, cpu: CpuId, now: Time) -> bool {
+        let Curr::Task(task) = next else { return false };
+        let was = self.limit_of(task).is_some()
+            && self.sched.task(task).cpu == cpu
+            && self.sched.throttled_hierarchy_of(task);
+        if was {
+            self.sched.unthrottle_as_recorded(task, now);
+        }
+        was
+    }
+}

@@ -1,0 +1,135 @@
+//! How many CPUs of a cache a search for an idle one may have been allowed to examine.
+//!
+//! The balancer sets the limit (SIS_UTIL) in passes that no event shows, from the utilisation of the cache. So the
+//! limit lies between the least and the most that a recent pass would have set. Passes over a cache with busy CPUs come
+//! every few dozen milliseconds; a cache whose CPUs are idle may keep its limit for as long as they stay idle.
+
+use schedlab_sched::SharedId;
+use schedlab_topology::CpuId;
+
+/// Within this many samples of a busy cache there was a pass.
+const LOOKS: usize = 16;
+
+/// The limits of each last-level cache.
+#[derive(Clone, Debug, Default)]
+pub struct ScanLimits(Vec<Limits>);
+
+/// The limits of one cache.
+#[derive(Clone, Debug)]
+struct Limits {
+    /// What a pass would have set at each of the last samples.
+    looks: [Range; LOOKS],
+    /// The sample that is replaced next.
+    oldest: usize,
+    /// Range that covers all samples.
+    range: Range,
+    /// What searches since the last tick show about the limit: only balancing at ticks changes it.
+    told: Range,
+}
+
+/// The lowest and the highest value that a limit may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Lowest value.
+    pub least: u32,
+    /// Highest value.
+    pub most: u32,
+}
+
+impl Range {
+    /// Nothing is known.
+    pub const ANY: Range = Range { least: 0, most: u32::MAX };
+
+    fn and(self, other: Range) -> Range {
+        Range { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
+
+    /// The intersection; `self` if the two are disjoint.
+    fn within(self, other: Range) -> Range {
+        let common = Range { least: self.least.max(other.least), most: self.most.min(other.most) };
+        if common.least <= common.most { common } else { self }
+    }
+}
+
+/// Where a search ends depending on its limit.
+#[derive(Clone, Copy)]
+pub struct ByLimit {
+    /// The cache that the limit belongs to.
+    pub llc: SharedId,
+    /// The CPU that it finds.
+    pub finds: CpuId,
+    /// How many CPUs it has to examine to find it.
+    pub looks: u32,
+    /// The CPU that is chosen if the limit is lower.
+    pub else_takes: CpuId,
+}
+
+impl ScanLimits {
+    /// The range of a cache's limit.
+    pub fn of(&self, llc: SharedId) -> Range {
+        self.0.get(llc.0 as usize).map_or(Range::ANY, |limits| limits.range.within(limits.told))
+    }
+
+    fn limits(&mut self, llc: SharedId) -> &mut Limits {
+        let at = llc.0 as usize;
+        if self.0.len() <= at {
+            let unknown =
+                Limits { looks: [Range::ANY; LOOKS], oldest: 0, range: Range::ANY, told: Range::ANY };
+            self.0.resize(at + 1, unknown);
+        }
+        &mut self.0[at]
+    }
+
+    /// Adds what a pass would set now. While all CPUs are idle nothing is dropped.
+    pub fn note(&mut self, llc: SharedId, look: Range, busy: bool) {
+        let Limits { looks, oldest, range, .. } = self.limits(llc);
+        if busy {
+            looks[*oldest] = look;
+            *oldest = (*oldest + 1) % LOOKS;
+        } else {
+            let newest = (*oldest + LOOKS - 1) % LOOKS;
+            looks[newest] = looks[newest].and(look);
+        }
+        *range = looks[1..].iter().fold(looks[0], |all, look| all.and(*look));
+    }
+
+    /// Learns from a wake-up that ended at this CPU and would have ended at another one under another limit.
+    pub fn learn(&mut self, by: ByLimit, cpu: CpuId) {
+        let told = &mut self.limits(by.llc).told;
+        if cpu == by.finds {
+            *told = Range { least: by.looks, ..Range::ANY }.within(*told);
+        } else if cpu == by.else_takes {
+            *told = Range { most: by.looks.saturating_sub(1), ..Range::ANY }.within(*told);
+        }
+    }
+
+    /// A tick may change the limits, so what searches have shown is out of date.
+    pub fn forget_searches(&mut self) {
+        self.0.iter_mut().for_each(|limits| limits.told = Range::ANY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_lies_between_what_the_last_looks_at_a_busy_cache_would_have_left() {
+        let (llc, look) = (SharedId(1), |least, most| Range { least, most });
+        let mut limits = ScanLimits::default();
+        assert_eq!(limits.of(llc), Range::ANY);
+        limits.note(llc, look(2, 3), true);
+        assert_eq!(limits.of(llc), Range::ANY, "what was left before the recording");
+        for _ in 1..LOOKS {
+            limits.note(llc, look(4, 5), true);
+        }
+        assert_eq!(limits.of(llc), look(2, 5));
+        for _ in 0..LOOKS {
+            limits.note(llc, look(8, 8), false);
+        }
+        assert_eq!(limits.of(llc), look(2, 8), "an idle cache keeps what it had");
+        limits.note(llc, look(4, 4), true);
+        assert_eq!(limits.of(llc), look(4, 8));
+        assert_eq!(limits.of(SharedId(0)), Range::ANY);
+    }
+}

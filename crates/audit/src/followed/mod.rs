@@ -1,0 +1,4 @@
+//! Tests of the shadow that need an audit to drive it.
+
+mod groups;
+mod tasks;

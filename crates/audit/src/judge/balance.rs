@@ -1,0 +1,305 @@
+//! Which task balancing moves, from where to where, given everything that the trace leaves open.
+//!
+//! A recorded move shows for which CPU a pass was made and over which domain: the lowest domain of the destination that
+//! spans the source, because in any higher one both are in the same group. It does not show how often the domain's
+//! passes failed before, the exact averages, the order of tasks in the source's list, or the mark that affinity leaves
+//! on a group. The balancer is asked with the shadow's values first, then with other values that these facts may have.
+
+use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId};
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_trace::Event;
+use schedlab_units::{Pid, TaskId, Time};
+
+use crate::follow::averages::Averages;
+use crate::follow::bounds::{self, Width};
+use crate::follow::leaving;
+use crate::follow::shadow::Shadow;
+use crate::report::verdict::{Choice, Possible};
+use crate::unknown::hidden::Hidden;
+
+/// How a move was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// A balancing pass for this CPU, with this idle type.
+    Pass(CpuId, IdleType),
+    /// The source's stopper, asked by a pass.
+    Active,
+    /// The push or pull of a real-time or deadline task.
+    PushPull,
+    /// Not balancing: a change of affinity or an exec.
+    Other,
+}
+
+/// A recorded move.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// The task.
+    pub task: TaskId,
+    /// The source.
+    pub from: CpuId,
+    /// The destination.
+    pub to: CpuId,
+}
+
+/// What caused a move; `asked`: the source's stopper was asked for one. `ahead` contains the events that follow.
+pub fn occasion<'a>(
+    shadow: &Shadow,
+    asked: bool,
+    event: &Event,
+    moved: Moved,
+    ahead: impl Iterator<Item = &'a Event>,
+) -> Occasion {
+    let Moved { task, from, to } = moved;
+    let by_stopper = event.comm.as_bytes().starts_with(b"migration/");
+    if !shadow.sched.task(task).policy.is_fair() {
+        let here = event.cpu == from || event.cpu == to;
+        return if here && !by_stopper { Occasion::PushPull } else { Occasion::Other };
+    }
+    if by_stopper {
+        return if asked && event.cpu == from { Occasion::Active } else { Occasion::Other };
+    }
+    if event.flags.in_interrupt() || event.comm.as_bytes().starts_with(b"ksoftirqd/") {
+        let idles = |cpu| shadow.sched.idle_cpu(cpu) || shadow.sched.rqs[cpu].curr == Curr::Idle;
+        // A CPU that balances for others does so for idle CPUs, so the state of the destination shows it. If the
+        // destination is busy and the task may not run on this CPU, the pass was for this CPU and picked a destination
+        // that the task may use (LBF_DST_PINNED).
+        let pinned = !idles(to) && !shadow.sched.task(task).allowed.contains(event.cpu);
+        let by = if pinned { event.cpu } else { to };
+        return Occasion::Pass(by, if idles(by) { IdleType::Idle } else { IdleType::NotIdle });
+    }
+    // An idle CPU that was asked to make way can also find an empty queue.
+    if to == event.cpu && (event.pid == Pid::IDLE || leaving::leaves(event, ahead).is_some()) {
+        Occasion::Pass(to, IdleType::NewlyIdle)
+    } else {
+        Occasion::Other
+    }
+}
+
+/// Idle CPUs for which a pass may have moved the task to another CPU of their group because the task may not run on
+/// them.
+pub fn idle_beside(shadow: &Shadow, moved: Moved) -> Vec<CpuId> {
+    let below = shadow.sched.domains.walk(moved.to).map(|(_, sd)| &sd.span);
+    let group = below.take_while(|span| !span.contains(moved.from)).last();
+    let allowed = &shadow.sched.task(moved.task).allowed;
+    let beside = |cpu: &CpuId| shadow.sched.idle_cpu(*cpu) && !allowed.contains(*cpu);
+    group.map_or_else(Vec::new, |group| group.iter().filter(beside).collect())
+}
+
+/// What a pass may move, the most likely first. Hidden facts are varied until one value leads to the recorded move.
+pub fn of_pass(shadow: &mut Shadow, asked: Asked, moved: Moved, now: Time) -> Vec<Possible> {
+    let both = |span: &CpuMask| span.contains(moved.from) && span.contains(moved.to);
+    let common = shadow.sched.domains.walk(asked.by).find(|(_, sd)| both(&sd.span)).map(|(id, _)| id);
+    let Some(sd) = common else { return Vec::new() };
+    let pass = Pass { sd, asked, moved, now };
+    let mut found = Vec::new();
+    // A CPU that does not balance on behalf of its group does not do so whatever the hidden facts are.
+    let makes = pass.ask_all(shadow, None, &mut found);
+    if makes && !pass.is_in(shadow, &found) {
+        pass.with_mark(shadow, &mut found);
+    }
+    if makes && !pass.is_in(shadow, &found) {
+        pass.with_averages(shadow, &mut found);
+    }
+    found
+}
+
+/// A quick check whether a pass can lead to the recorded move at all: the task is queued there, is not running and is
+/// not alone.
+pub fn may_move(shadow: &Shadow, asked: Asked, moved: Moved) -> bool {
+    let Moved { task, from, .. } = moved;
+    let (entry, rq) = (shadow.sched.task(task), &shadow.sched.rqs[from]);
+    asked.active || entry.on_rq && entry.cpu == from && rq.curr != Curr::Task(task) && rq.nr_running > 1
+}
+
+/// The CPU for which a pass is made, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// The CPU that pulls.
+    pub by: CpuId,
+    /// Its idle type.
+    pub idle: IdleType,
+    /// Whether the pass asks the stopper to move the running task.
+    pub active: bool,
+}
+
+/// One pass, evaluated under several assumptions.
+struct Pass {
+    sd: SdId,
+    asked: Asked,
+    moved: Moved,
+    now: Time,
+}
+
+impl Pass {
+    fn is_in(&self, shadow: &Shadow, found: &[Possible]) -> bool {
+        let choice = choice(shadow, self.moved);
+        found.iter().any(|possible| possible.choice == choice)
+    }
+
+    /// Adds what the pass does in the current state. If that does not lead to the recorded move, also tries other
+    /// numbers of failed passes. Returns whether the pass is made at all.
+    fn ask_all(&self, shadow: &mut Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) -> bool {
+        let (src, makes) = self.ask(shadow, hidden, found);
+        let may_hang = src.is_some() || makes && shadow.sched.sched_cache_active();
+        if may_hang && !self.is_in(shadow, found) {
+            self.with_failures(shadow, src, Some(hidden.unwrap_or(Hidden::BalanceTime)), found);
+        }
+        makes
+    }
+
+    /// Adds what the pass does in the current state. Returns the source CPU, if any, and whether the pass is made at
+    /// all.
+    fn ask(
+        &self,
+        shadow: &Shadow,
+        hidden: Option<Hidden>,
+        found: &mut Vec<Possible>,
+    ) -> (Option<CpuId>, bool) {
+        let decision = shadow.sched.decide_balance(self.asked.by, self.sd, self.asked.idle, self.now);
+        self.tell(shadow, &decision, hidden, found);
+        (decision.src, decision.continue_balancing || decision.src.is_some())
+    }
+
+    fn tell(
+        &self,
+        shadow: &Shadow,
+        decision: &BalanceDecision,
+        hidden: Option<Hidden>,
+        found: &mut Vec<Possible>,
+    ) {
+        let Moved { task, from, to } = self.moved;
+        if self.asked.active {
+            // The stopper runs later; the task that is running by then is moved if it may be.
+            let choice = match (decision.active, decision.src) {
+                (true, Some(src)) if src == from => choice(shadow, self.moved),
+                (true, Some(src)) => nobody(src, to),
+                _ => Choice::Nothing,
+            };
+            return add(found, choice, decision, hidden);
+        }
+        if decision.moved == 0 {
+            add(found, Choice::Nothing, decision, hidden);
+            if decision.src == Some(from) && self.may_move(shadow) && self.ends_before_all(shadow) {
+                add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
+            }
+            return;
+        }
+        let src = decision.src.unwrap_or(to);
+        let mut moves = decision.moves();
+        if src == from && moves.any(|moved| moved == (task, to)) {
+            return add(found, choice(shadow, self.moved), decision, hidden);
+        }
+        if let Some((first, to)) = decision.moves().next() {
+            add(found, choice(shadow, Moved { task: first, from: src, to }), decision, hidden);
+        }
+        let may_move = decision.moves().any(|(_, cpu)| cpu == to) && self.may_move(shadow);
+        if src == from && may_move {
+            // Which task it takes depends on the order of a list, which the trace shows only in part.
+            add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
+        }
+    }
+
+    /// Whether a pass examines fewer tasks than the list contains: tasks that are out of quota are on the list and do
+    /// not count.
+    fn ends_before_all(&self, shadow: &Shadow) -> bool {
+        let from = self.moved.from;
+        shadow.sched.cfs_tasks(from).count() > shadow.sched.rqs[from].nr_running as usize
+    }
+
+    /// Whether the pass could take the task that was moved.
+    fn may_move(&self, shadow: &Shadow) -> bool {
+        let Moved { task, from, to } = self.moved;
+        let entry = shadow.sched.task(task);
+        let runs = shadow.sched.rqs[from].curr == Curr::Task(task);
+        entry.on_rq && entry.cpu == from && entry.allowed.contains(to) && !runs
+    }
+
+    /// Tries other counts of failed passes. They allow a pass to take hot or large tasks, and in the end to ask for the
+    /// stopper. The source CPU, now `src`, depends only on whether any pass failed, or more than are needed to ignore
+    /// cache hotness.
+    fn with_failures(
+        &self,
+        shadow: &mut Shadow,
+        src: Option<CpuId>,
+        hidden: Option<Hidden>,
+        found: &mut Vec<Possible>,
+    ) {
+        let sd = shadow.sched.domains.sd(self.sd);
+        let (before, tries) = (sd.nr_balance_failed, sd.cache_nice_tries);
+        let kind = |failed: u32| usize::from(failed > 0) + usize::from(failed > tries);
+        let mut takes_elsewhere = [false; 3];
+        takes_elsewhere[kind(before)] = src != Some(self.moved.from);
+        for failed in (0..=tries + 3).filter(|&failed| failed != before) {
+            if takes_elsewhere[kind(failed)] {
+                continue;
+            }
+            shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = failed;
+            let (src, _) = self.ask(shadow, hidden, found);
+            if self.is_in(shadow, found) {
+                break;
+            }
+            takes_elsewhere[kind(failed)] = src != Some(self.moved.from);
+        }
+        shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = before;
+    }
+
+    /// Tries with and without the mark of an affinity imbalance on the source's group.
+    fn with_mark(&self, shadow: &mut Shadow, found: &mut Vec<Possible>) {
+        let domains = &shadow.sched.domains;
+        let sd = domains.sd(self.sd);
+        let group = sd.groups.iter().find(|&group| domains.sg(group).span.contains(self.moved.from));
+        let Some(group) = group else { return };
+        let capacity = domains.sg(group).sgc as usize;
+        let before = domains.sgcs[capacity].imbalance;
+        shadow.sched.domains.sgcs[capacity].imbalance = !before;
+        self.ask_all(shadow, Some(Hidden::ImbalanceMark), found);
+        shadow.sched.domains.sgcs[capacity].imbalance = before;
+    }
+
+    /// Tries the highest load at the source and the lowest at the destination, first for the source alone, then for its
+    /// whole group.
+    fn with_averages(&self, shadow: &mut Shadow, found: &mut Vec<Possible>) {
+        let Moved { from, to, .. } = self.moved;
+        let cpus: Vec<CpuId> = shadow.cpus().collect();
+        let bounds: Vec<(Averages, Averages)> =
+            cpus.iter().map(|&cpu| bounds::bounds(shadow, cpu, Width::Widest, self.now)).collect();
+        let ours: Vec<Averages> = cpus.iter().map(|&cpu| Averages::of(shadow.sched.root_cfs(cpu))).collect();
+        let below = shadow.sched.domains.walk(from).map(|(_, sd)| sd.span.clone());
+        let group = below.take_while(|span| !span.contains(to)).last();
+        for whole_group in [false, true] {
+            let averages: Vec<Averages> = cpus
+                .iter()
+                .map(|&cpu| {
+                    let in_group = group.as_ref().is_some_and(|group| group.contains(cpu));
+                    match (cpu == from || whole_group && in_group, in_group && !whole_group) {
+                        (true, _) => bounds[cpu.index()].1,
+                        (_, true) => ours[cpu.index()],
+                        _ => bounds[cpu.index()].0,
+                    }
+                })
+                .collect();
+            bounds::as_if(shadow, &averages, |shadow| _ = self.ask_all(shadow, Some(Hidden::Loads), found));
+            if self.is_in(shadow, found) {
+                return;
+            }
+        }
+    }
+}
+
+fn add(found: &mut Vec<Possible>, choice: Choice, decision: &BalanceDecision, hidden: Option<Hidden>) {
+    if found.iter().any(|possible| possible.choice == choice) {
+        return;
+    }
+    let hidden = if found.is_empty() && hidden != Some(Hidden::TaskOrder) { None } else { hidden };
+    let numbers = decision.number.into_iter().collect();
+    found.push(Possible { choice, reason: decision.reason.name(), hidden, numbers });
+}
+
+/// The choice in printable form.
+pub fn choice(shadow: &Shadow, moved: Moved) -> Choice {
+    Choice::Move { pid: shadow.known(moved.task).pid, from: moved.from, to: moved.to }
+}
+
+fn nobody(from: CpuId, to: CpuId) -> Choice {
+    Choice::Move { pid: Pid::IDLE, from, to }
+}

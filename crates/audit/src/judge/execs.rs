@@ -1,0 +1,57 @@
+//! Where an exec may lead, and execs that are not complete.
+
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+use super::possibilities::Possibilities;
+use crate::follow::averages::Averages;
+use crate::follow::bounds::{self, Width};
+use crate::follow::shadow::Shadow;
+use crate::report::verdict::{Numbers, Verdict};
+use crate::unknown::hidden::Hidden;
+
+/// Execs in progress, and their possible outcomes so far.
+#[derive(Default)]
+pub struct Execs {
+    /// Tasks that were moved by a stopper at their own request.
+    pub(super) moved: Vec<(TaskId, Verdict)>,
+    /// Tasks that a later event shows to have executed a program, with the possible outcomes so far.
+    pub(super) ahead: Vec<(TaskId, Vec<CpuId>)>,
+}
+
+/// All possible outcomes of an exec, evaluated only as far as needed: `chosen` is what the kernel did.
+pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possibilities {
+    let mut found = Possibilities::default();
+    let plain = shadow.sched.decide_exec(task, now, None);
+    found.add(plain, None, Numbers::default());
+    if found.has(chosen) {
+        return found;
+    }
+    let local = shadow.sched.task(task).cpu;
+    if shadow.may_keep_sleepers(local) {
+        // A task that sleeps there and is still queued counts as running.
+        shadow.sched.rqs[local].nr_running += 1;
+        let placement = shadow.sched.decide_exec(task, now, None);
+        shadow.sched.rqs[local].nr_running -= 1;
+        if placement.cpu == chosen {
+            found.add(placement, Some(Hidden::DelayedDequeue), Numbers::default());
+            return found;
+        }
+    }
+    let bounds: Vec<(Averages, Averages)> =
+        shadow.cpus().map(|cpu| bounds::bounds(shadow, cpu, Width::Widest, now)).collect();
+    let mut spans: Vec<Vec<CpuId>> = vec![vec![chosen]];
+    spans.extend(shadow.sched.domains.walk(chosen).map(|(_, sd)| sd.span.iter().collect()));
+    for span in spans {
+        let averages: Vec<Averages> = shadow
+            .cpus()
+            .map(|cpu| if span.contains(&cpu) { bounds[cpu.index()].0 } else { bounds[cpu.index()].1 })
+            .collect();
+        let placement = bounds::as_if(shadow, &averages, |shadow| shadow.sched.decide_exec(task, now, None));
+        if placement.cpu == chosen {
+            found.add(placement, Some(Hidden::Loads), Numbers::default());
+            break;
+        }
+    }
+    found
+}

@@ -1,0 +1,269 @@
+//! Where a fork may lead, given everything that the trace leaves open.
+//!
+//! Groups are compared by idle CPUs, then by averages; within a group the CPU that went idle last is chosen. Averages
+//! are known only within bounds, and CPUs that were idle before the recording have no idle stamp. So the decider is
+//! asked first with the best known values. Then, for each candidate CPU, it is asked whether the bounds allow that CPU:
+//! with the lowest averages around it and the highest elsewhere. A CPU that no averages within the bounds lead to is
+//! not asked about.
+
+use schedlab_sched::Placement;
+use schedlab_sched::wakeup::ForkFacts;
+use schedlab_topology::{CpuId, CpuMask};
+use schedlab_units::{TaskId, Time};
+
+use crate::follow::averages::Averages;
+use crate::follow::bounds::Width;
+use crate::follow::shadow::Shadow;
+use crate::judge::fork_tables::ForkTables;
+use crate::judge::possibilities::Possibilities;
+use crate::judge::spare::Spare;
+use crate::report::verdict::Numbers;
+use crate::unknown::hidden::Hidden;
+
+/// On machines up to this size every CPU is tried; on larger ones only the recorded choice.
+const CPUS_TRIED: usize = 64;
+
+/// A fork of the recording.
+#[derive(Clone, Copy)]
+pub struct Forked {
+    /// The new task.
+    pub task: TaskId,
+    /// The CPU of the parent.
+    pub this: CpuId,
+    /// Where the kernel sent it.
+    pub chosen: CpuId,
+    /// When that may have been decided.
+    pub now: Time,
+}
+
+/// A fork whose child is not queued yet.
+pub(crate) struct Forking {
+    pub(super) task: TaskId,
+    pub(super) this: CpuId,
+    /// When the fork was traced.
+    pub(super) at: Time,
+    /// The CPU it will go to, seen ahead.
+    pub(super) chosen: Option<CpuId>,
+    /// The possible outcomes in the last state that allowed the chosen CPU.
+    pub(super) possible: Option<Possibilities>,
+}
+
+/// Everything that a fork may lead to.
+pub fn of_fork(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Possibilities {
+    let only = (shadow.sched.rqs.len() > CPUS_TRIED).then_some(fork.chosen);
+    with_tried(shadow, spare, fork, only, &LIKELY)
+}
+
+/// What a fork may lead to, if that includes the kernel's choice.
+pub fn if_possible(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option<Possibilities> {
+    let found = with_tried(shadow, spare, fork, Some(fork.chosen), &WIDEST);
+    if found.has(fork.chosen) {
+        return Some(found);
+    }
+    spare.give_back_all(found);
+    None
+}
+
+/// What a fork may lead to if affinity set or cleared the imbalance mark of a group above the forker, which no event
+/// shows; or if only that group has the mark.
+pub fn with_mark(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option<Possibilities> {
+    let marks = marks(shadow, fork.this);
+    let known: Vec<bool> = marks.iter().map(|&at| shadow.sched.domains.sgcs[at].imbalance).collect();
+    let set = |shadow: &mut Shadow, readings: &[bool]| {
+        for (&at, &mark) in marks.iter().zip(readings) {
+            shadow.sched.domains.sgcs[at].imbalance = mark;
+        }
+    };
+    let other = (0..marks.len()).map(|at| {
+        let mut reading = known.clone();
+        reading[at] = !reading[at];
+        reading
+    });
+    let alone = (0..marks.len()).map(|at| (0..marks.len()).map(|group| group == at).collect());
+    let found = other.chain(alone).find_map(|reading| {
+        set(shadow, &reading);
+        if_possible(shadow, spare, fork)
+    });
+    set(shadow, &known);
+    let mut found = found?;
+    for possible in &mut found.list {
+        possible.hidden = Some(Hidden::ImbalanceMark);
+    }
+    Some(found)
+}
+
+/// What a fork may lead to if every CPU that was held up on its way to idle, except the chosen one, went idle as early
+/// as it may have.
+pub fn with_held(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option<Possibilities> {
+    let stamps: Vec<u64> = shadow.cpus().map(|cpu| shadow.sched.rqs[cpu].idle_stamp).collect();
+    for (cpu, &stamp) in shadow.cpus().zip(&stamps).filter(|&(cpu, _)| cpu != fork.chosen) {
+        let held = shadow.clocks.idle_held(cpu).0.min(stamp.saturating_sub(1));
+        shadow.sched.rqs[cpu].idle_stamp = stamp - held;
+    }
+    let found = if_possible(shadow, spare, fork);
+    for (cpu, stamp) in shadow.cpus().zip(stamps) {
+        shadow.sched.rqs[cpu].idle_stamp = stamp;
+    }
+    found
+}
+
+/// Groups of more than one CPU in the domains of a CPU, the widest first, as indices of their state.
+fn marks(shadow: &Shadow, this: CpuId) -> Vec<usize> {
+    let domains = &shadow.sched.domains;
+    let groups = domains.walk(this).flat_map(|(_, sd)| sd.groups.iter());
+    let wide = groups.map(|group| domains.sg(group)).filter(|group| group.span.weight() > 1);
+    let mut marks: Vec<usize> = wide.map(|group| group.sgc as usize).collect();
+    marks.reverse();
+    marks
+}
+
+/// Tries all CPUs, or `only` one.
+fn with_tried(
+    shadow: &mut Shadow,
+    spare: &mut Spare,
+    fork: Forked,
+    only: Option<CpuId>,
+    readings: &Readings,
+) -> Possibilities {
+    let Forked { task, this, now, .. } = fork;
+    let mut found = spare.possibilities();
+    shadow.sched.update_group_sums();
+    let (placement, leans) = shadow.sched.decide_fork_leaning(task, this, now);
+    found.add(placement, None, Numbers::default());
+    let sure = !leans.averages && leans.idle_stamp > shadow.newest_before();
+    if sure || only.is_some_and(|cpu| found.has(cpu)) {
+        return found;
+    }
+    let mut tables = std::mem::take(&mut spare.fork_tables);
+    tables.fill(shadow, task, readings.width, now);
+    let mut question = Question { shadow, fork, readings, tables: &mut tables, reach: None };
+    let allowed = &shadow.sched.task(task).allowed;
+    for cpu in shadow.cpus().filter(|&cpu| allowed.contains(cpu)) {
+        let tried = match only {
+            Some(only) => cpu == only,
+            None => question.reach().contains(cpu),
+        };
+        if !tried || found.has(cpu) {
+            continue;
+        }
+        if let Some(placement) = question.with_stamp(cpu) {
+            found.add(placement, Some(Hidden::IdleStamp), Numbers::default());
+        } else if let Some(placement) = question.with_averages(cpu) {
+            let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::Loads };
+            found.add(placement, Some(hidden), Numbers::default());
+        }
+    }
+    spare.fork_tables = tables;
+    found
+}
+
+/// Averages of the CPUs around the candidate.
+#[derive(Clone, Copy)]
+enum Around {
+    /// The shadow's values.
+    Ours,
+    /// The lowest values.
+    Least,
+    /// The lowest values, but the highest for the forker's own CPU, which pushes the child away.
+    LocalMost,
+}
+
+/// Assumptions about averages: those tried for every CPU, and those tried only for the chosen one.
+struct Readings {
+    width: Width,
+    arounds: &'static [Around],
+}
+
+const LIKELY: Readings = Readings { width: Width::Likely, arounds: &[Around::Ours, Around::Least] };
+const WIDEST: Readings =
+    Readings { width: Width::Widest, arounds: &[Around::Ours, Around::Least, Around::LocalMost] };
+
+/// A fork for which many assumptions are tried in one state.
+struct Question<'a> {
+    shadow: &'a Shadow,
+    fork: Forked,
+    readings: &'a Readings,
+    tables: &'a mut ForkTables,
+    /// CPUs that can be chosen at all within the bounds, once computed.
+    reach: Option<CpuMask>,
+}
+
+impl Question<'_> {
+    fn reach(&mut self) -> &CpuMask {
+        let Forked { task, this, now, .. } = self.fork;
+        let (shadow, tables) = (self.shadow, &self.tables);
+        self.reach.get_or_insert_with(|| {
+            let (unknown, stamp) = (|cpu| shadow.idle_before(cpu), shadow.newest_before());
+            shadow.sched.fork_reach(task, this, now, (&tables.least, &tables.most), unknown, stamp)
+        })
+    }
+
+    /// The placement on this CPU if it was the last to go idle of those that were idle before the recording.
+    fn with_stamp(&mut self, cpu: CpuId) -> Option<Placement> {
+        with_stamp(self.shadow, self.fork, &mut self.tables.ours, cpu)
+    }
+
+    /// The placement on this CPU if its averages, or those of all CPUs around it, are at their lowest and others at
+    /// their highest.
+    fn with_averages(&mut self, cpu: CpuId) -> Option<Placement> {
+        // Around one CPU alone all assumptions are the same: only its own averages are low.
+        let ForkTables { least, most, .. } = &mut *self.tables;
+        most.swap(least, cpu);
+        let found = chosen(self.shadow, self.fork, most, cpu);
+        most.swap(least, cpu);
+        if found.is_some() || !self.reach().contains(cpu) {
+            return found;
+        }
+        let Question { shadow, fork, readings, tables, .. } = self;
+        let ForkTables { bounds, ours, wider, .. } = &mut **tables;
+        wider.clone_from(ours);
+        let spans = shadow.sched.domains.walk(cpu).map(|(_, sd)| &*sd.span);
+        let mut readings = spans.flat_map(|span| readings.arounds.iter().map(move |&around| (span, around)));
+        readings.find_map(|(span, around)| {
+            read(shadow, fork.this, bounds, wider, cpu, span, around);
+            chosen(shadow, *fork, wider, cpu)
+        })
+    }
+}
+
+fn ask(shadow: &Shadow, fork: Forked, facts: &ForkFacts) -> Placement {
+    shadow.sched.decide_fork_by(fork.task, fork.this, fork.now, facts)
+}
+
+fn chosen(shadow: &Shadow, fork: Forked, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
+    let plain = ask(shadow, fork, facts);
+    if plain.cpu == cpu { Some(plain) } else { with_stamp(shadow, fork, facts, cpu) }
+}
+
+fn with_stamp(shadow: &Shadow, fork: Forked, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
+    if !shadow.idle_before(cpu) {
+        return None;
+    }
+    let before = facts.set_idle_stamp(cpu, shadow.newest_before());
+    let placement = ask(shadow, fork, facts);
+    facts.set_idle_stamp(cpu, before);
+    (placement.cpu == cpu).then_some(placement)
+}
+
+/// Gives all CPUs the averages of an assumption.
+fn read(
+    shadow: &Shadow,
+    this: CpuId,
+    bounds: &[(Averages, Averages)],
+    facts: &mut ForkFacts,
+    chosen: CpuId,
+    span: &CpuMask,
+    around: Around,
+) {
+    for (cpu, &(least, most)) in shadow.cpus().zip(bounds) {
+        let averages = match (cpu == chosen, span.contains(cpu), around) {
+            (true, ..) => least,
+            (false, false, _) => most,
+            (false, true, Around::Ours) => Averages::of(shadow.sched.root_cfs(cpu)),
+            (false, true, Around::LocalMost) if cpu == this => most,
+            // Not below the candidate.
+            _ => least.above(bounds[chosen.index()].0, most),
+        };
+        averages.give(&shadow.sched, facts, cpu);
+    }
+}

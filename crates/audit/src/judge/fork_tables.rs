@@ -1,0 +1,36 @@
+//! Averages and idle stamps with which a fork is evaluated.
+
+use schedlab_sched::wakeup::ForkFacts;
+use schedlab_units::{TaskId, Time};
+
+use crate::follow::averages::Averages;
+use crate::follow::bounds::{self, Width};
+use crate::follow::shadow::Shadow;
+
+/// The facts of each CPU under several assumptions. The tables are refilled for each fork.
+#[derive(Default)]
+pub struct ForkTables {
+    pub bounds: Vec<(Averages, Averages)>,
+    /// The shadow's values.
+    pub ours: ForkFacts,
+    /// All averages at their lowest, and at their highest.
+    pub least: ForkFacts,
+    pub most: ForkFacts,
+    /// For assumptions that change more than one CPU.
+    pub wider: ForkFacts,
+}
+
+impl ForkTables {
+    /// Takes those of the shadow, and the bounds around them.
+    pub fn fill(&mut self, shadow: &Shadow, task: TaskId, width: Width, now: Time) {
+        self.bounds.clear();
+        self.bounds.extend(shadow.cpus().map(|cpu| bounds::bounds(shadow, cpu, width, now)));
+        self.ours.fill(&shadow.sched, task, now);
+        self.least.clone_from(&self.ours);
+        self.most.clone_from(&self.ours);
+        for (cpu, &(least, most)) in shadow.cpus().zip(&self.bounds) {
+            least.give(&shadow.sched, &mut self.least, cpu);
+            most.give(&shadow.sched, &mut self.most, cpu);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A recorded fork, from the birth of a task to its first queueing.
+//!
+//! The kernel chooses just before the task is queued, so the state at that time is tried first. If it does not explain
+//! the choice, the earlier states since the birth are considered.
+
+use schedlab_topology::CpuId;
+use schedlab_trace::{Comm, Event, Kind};
+use schedlab_units::{Duration, Pid, TaskId, Time};
+
+use crate::follow::running;
+use crate::follow::shadow::Shadow;
+use crate::judge::Audit;
+use crate::judge::fork::Forking;
+use crate::judge::fork::{self, Forked};
+use crate::judge::possibilities::Possibilities;
+use crate::judge::spare::Spare;
+use crate::report::listener::Listener;
+use crate::report::verdict::{Answer, Choice, Decision, Verdict};
+use crate::unknown::hidden::Hidden;
+use crate::unknown::in_motion;
+use crate::unknown::readings::Reading;
+
+/// A new task is woken within this time.
+const FORK_PATIENCE: Duration = Duration::millis(10);
+
+impl<S: Listener> Audit<S> {
+    /// A task is born; a look ahead shows where it will go and its priority.
+    pub(crate) fn forked(&mut self, event: &Event, parent: TaskId, pid: Pid, comm: Comm) {
+        let (this, now) = (event.cpu, event.time);
+        let woken = self.pairing.ahead(now + FORK_PATIENCE).find_map(|next| match next.kind {
+            Kind::SchedWakeupNew { pid: woken, target_cpu, prio, .. } if woken == pid => {
+                Some((target_cpu, prio))
+            }
+            _ => None,
+        });
+        let task = self.shadow.fork(parent, pid, &comm, woken.map(|(_, prio)| prio), now);
+        let chosen = woken.map(|(target, _)| target).filter(|&cpu| self.shadow.has_cpu(cpu));
+        self.forking.push(Forking { task, this, at: now, chosen, possible: None });
+    }
+
+    /// Forks that are not queued yet may have been placed in the current state.
+    pub(crate) fn rejudge_forks(&mut self, now: Time) {
+        // A trace without sched_wakeup_new never shows these wake-ups.
+        self.forking.retain(|forking| now.since(forking.at) <= FORK_PATIENCE * 2);
+        for at in 0..self.forking.len() {
+            let Forking { task, this, chosen, ref possible, .. } = self.forking[at];
+            let Some(chosen) = chosen else { continue };
+            let fork = Forked { task, this, chosen, now };
+            let found = fork::if_possible(&mut self.shadow, &mut self.spare, fork);
+            let found = match possible {
+                None => found.or_else(|| self.fork_in_motion(fork)),
+                Some(_) => found,
+            };
+            if found.is_some()
+                && let Some(before) = std::mem::replace(&mut self.forking[at].possible, found)
+            {
+                self.spare.give_back_all(before);
+            }
+        }
+    }
+
+    /// Where a fork may lead if a CPU that is just changing its state was seen in the new one; `None` if that does not
+    /// include the kernel's choice.
+    fn fork_in_motion(&mut self, fork: Forked) -> Option<Possibilities> {
+        let ahead = self.pairing.shown(self.shadow.slack.until(fork.now));
+        in_motion::changing(&self.shadow, fork.this, ahead).into_iter().find_map(|changing| {
+            in_motion::as_if(&mut self.shadow, changing, |shadow| {
+                fork::if_possible(shadow, &mut self.spare, fork)
+            })
+        })
+    }
+
+    pub(crate) fn woken_new(&mut self, event: &Event, task: TaskId, target: CpuId) {
+        let (this, now) = (event.cpu, event.time);
+        let forking = self.forking.iter().position(|forking| forking.task == task);
+        let forking = forking.map(|at| self.forking.remove(at));
+        let forked = forking.as_ref().map_or(now, |forking| forking.at);
+        let earlier = forking.and_then(|forking| forking.possible);
+        let fork = Forked { task, this, chosen: target, now };
+        let mut last = fork::of_fork(&mut self.shadow, &mut self.spare, fork);
+        let who = self.shadow.known(task).who();
+        let mut verdict = Verdict::begun(now, this, Decision::Fork, who, Choice::Cpu(target));
+        verdict.ours = std::mem::take(&mut last.list);
+        self.spare.give_back_all(last);
+        verdict.judge();
+        self.learn_of_fork(&verdict);
+        // The last state is the likeliest, since the choice comes just before the event.
+        if verdict.answer == Answer::Differs {
+            let (shadow, spare) = (&mut self.shadow, &mut self.spare);
+            let tries = |reading| self.options.without != Some(reading);
+            type Judge = fn(&mut Shadow, &mut Spare, Forked) -> Option<Possibilities>;
+            let later: [(Reading, Hidden, Judge); 2] = [
+                (Reading::ForkHeld, Hidden::IdleStamp, fork::with_held),
+                (Reading::ForkMark, Hidden::ImbalanceMark, fork::with_mark),
+            ];
+            let averages =
+                tries(Reading::ForkAverages).then(|| fork::if_possible(shadow, spare, fork)).flatten();
+            let explained = averages.map(|found| (found, Hidden::Loads));
+            let earlier = earlier.filter(|_| tries(Reading::ForkEarlier));
+            let mut explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
+            for (reading, hidden, judge) in later {
+                if explained.is_none() && tries(reading) {
+                    explained = judge(shadow, spare, fork).map(|found| (found, hidden));
+                }
+            }
+            if let Some((found, hidden)) = explained {
+                verdict.ours = found.list;
+                verdict.answer = Answer::AgreesInSet;
+                verdict.hidden = Some(hidden);
+            }
+        } else if let Some(earlier) = earlier {
+            self.spare.give_back_all(earlier);
+        }
+        verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_fork(fork, &verdict.ours));
+        self.give(verdict);
+        let before = running::before(&self.shadow, target, task);
+        self.shadow.no_other_stopper(task, target, now);
+        let preempt = self.shadow.sched.apply_fork(task, target, now);
+        self.shadow.placed(task, forked, now);
+        self.shadow.generation += 1;
+        self.judge_preempt(event, before, task, Some(preempt));
+        self.shadow.queued_on(target, this, None, now);
+    }
+
+    /// A choice among several that averages leave open says something about averages from before the recording: that
+    /// nothing is left of them if it is the likeliest choice, and that something is left otherwise.
+    fn learn_of_fork(&mut self, verdict: &Verdict) {
+        let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Hidden::Loads)).count();
+        if !self.tries(Reading::LearnedRest) {
+            return;
+        }
+        let before = &mut self.shadow.nothing_before;
+        match verdict.answer {
+            Answer::Differs => *before = 0,
+            _ if open >= 2 && verdict.ours[0].choice == verdict.kernel => *before = (*before + 1).min(10),
+            _ => {}
+        }
+    }
+}

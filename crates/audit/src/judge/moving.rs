@@ -1,0 +1,261 @@
+//! Recorded moves between queues: which of them are balancing, and whether our balancer makes them.
+
+use schedlab_sched::{Curr, IdleType};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Comm, Event, Kind};
+use schedlab_units::{Duration, Pid, TaskId, Time};
+
+use crate::follow::leaving;
+use crate::follow::shadow::Shadow;
+use crate::judge::Audit;
+use crate::judge::balance::{self, Asked, Moved, Occasion};
+use crate::report::listener::Listener;
+use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
+use crate::unknown::hidden::Hidden;
+use crate::unknown::in_motion;
+use crate::unknown::readings::Reading;
+
+/// A stopper that was asked starts within this time.
+const STOPPER_PATIENCE: Duration = Duration::millis(10);
+
+/// The most moves in one pass (sched_nr_migrate), which ends the look ahead for them.
+const MOVES_MAX: usize = 32;
+
+impl<S: Listener> Audit<S> {
+    /// A queued task is about to be moved.
+    pub(crate) fn moving(&mut self, event: &Event, moved: Moved) {
+        self.judge_moving(event, moved);
+        let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
+        let leaves = leaving::leaves(event, ahead);
+        if let Some(state) = leaves.filter(|_| moved.to == event.cpu)
+            && let Some(prev) = self.shadow.find(event.pid)
+        {
+            // Only a CPU whose last task has left its queue pulls a task on its way to idle.
+            self.leave_early(prev, event.cpu, state, event.time);
+        }
+    }
+
+    fn judge_moving(&mut self, event: &Event, moved: Moved) {
+        let passed = &mut self.passed[event.cpu];
+        if let Some(at) = passed.iter().position(|&task| task == moved.task) {
+            passed.remove(at);
+            return;
+        }
+        passed.clear();
+        if self.is_moved_by_wakeup(moved.task) {
+            return;
+        }
+        let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
+        match balance::occasion(&self.shadow, self.stopper_asked[moved.from].is_some(), event, moved, ahead) {
+            Occasion::PushPull => self.judge_push(event, moved),
+            Occasion::Other => {}
+            Occasion::Active => {
+                if let Some(verdict) = self.stopper_asked[moved.from].take()
+                    && verdict.kernel == balance::choice(&self.shadow, moved)
+                {
+                    self.give(verdict);
+                }
+            }
+            Occasion::Pass(by, idle) => {
+                if idle == IdleType::NewlyIdle && self.shadow.sched.rqs[by].curr == Curr::Idle {
+                    // It has picked its next task, so delayed sleepers on its queue are gone.
+                    self.shadow.sched.choose_next(by);
+                }
+                let asked = Asked { by, idle, active: false };
+                let rest = self.rest_of_pass(event, moved);
+                for moved in std::iter::once(moved).chain(rest) {
+                    let mut verdict = self.judge_move(event, moved, asked);
+                    if verdict.answer == Answer::Differs && idle != IdleType::NewlyIdle {
+                        let others = balance::idle_beside(&self.shadow, moved);
+                        let mut others =
+                            others.into_iter().map(|by| self.judge_move(event, moved, Asked { by, ..asked }));
+                        verdict = others.find(|other| other.answer != Answer::Differs).unwrap_or(verdict);
+                    }
+                    if verdict.answer == Answer::Differs && self.shadow.was_never_queued(moved.task) {
+                        // The task has waited there since before the recording, and so may others.
+                        verdict.without(Hidden::Unmet);
+                    }
+                    verdict.nearest =
+                        self.why(&verdict, |audit| audit.nearest_of_move(moved, asked, event.time));
+                    self.give(verdict);
+                    self.passed[event.cpu].push(moved.task);
+                }
+                self.passed[event.cpu].remove(0);
+            }
+        }
+    }
+
+    /// The task that we would pick, and the CPU where it is seen to run next, if the recording contains no moves: then
+    /// it was moved without an event, for instance by the stopper that has just left.
+    pub(crate) fn moved_unseen(&self, verdict: &Verdict) -> Option<(TaskId, CpuId)> {
+        let Choice::Task(ours) = verdict.ours.first()?.choice else { return None };
+        if self.moves_recorded || ours == Pid::IDLE {
+            return None;
+        }
+        let task = self.shadow.find(ours)?;
+        let mut ahead = self.pairing.ahead(verdict.time + STOPPER_PATIENCE);
+        let runs = ahead.find(|event| match event.kind {
+            Kind::SchedSwitch { next_pid, .. } => next_pid == ours,
+            _ => false,
+        });
+        runs.filter(|event| event.cpu != verdict.cpu).map(|event| (task, event.cpu))
+    }
+
+    /// Whether a moved task was asleep and the recording contains no starts of wake-ups: then a wake-up moved it, and not
+    /// balancing, which takes only queued tasks.
+    fn is_moved_by_wakeup(&self, task: TaskId) -> bool {
+        let entry = self.shadow.sched.task(task);
+        let queued = entry.on_rq || self.shadow.runs(task) || self.shadow.may_be_queued(task);
+        !self.wakings_recorded && !queued && !self.shadow.was_never_queued(task)
+    }
+
+    /// Moves between the same CPUs that follow immediately: one pass decided them all.
+    fn rest_of_pass(&self, event: &Event, moved: Moved) -> Vec<Moved> {
+        let own = self.pairing.ahead(event.time + STOPPER_PATIENCE).filter(|next| next.cpu == event.cpu);
+        own.map_while(|next| match next.kind {
+            Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. }
+                if (orig_cpu, dest_cpu) == (moved.from, moved.to) =>
+            {
+                self.shadow.find(pid).map(|task| Moved { task, ..moved })
+            }
+            _ => None,
+        })
+        .take(MOVES_MAX)
+        .collect()
+    }
+
+    /// A stopper is woken. If it moves a task, the decision to ask for it is judged now: once the stopper runs, the
+    /// interrupted task no longer does.
+    pub(crate) fn stopper_asked(&mut self, event: &Event, comm: Comm, of: CpuId) {
+        if !comm.as_bytes().starts_with(b"migration/") {
+            return;
+        }
+        self.stopper_asked[of] = None;
+        if event.cpu == of {
+            return self.exec_asked(event, of);
+        }
+        let moves = self.pairing.ahead(event.time + STOPPER_PATIENCE).find_map(|next| match next.kind {
+            Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. }
+                if next.cpu == of && orig_cpu == of && next.comm == comm =>
+            {
+                Some((pid, dest_cpu))
+            }
+            _ => None,
+        });
+        let Some((pid, to)) = moves else { return };
+        let Some(task) = self.shadow.find(pid).filter(|_| self.shadow.has_cpu(to)) else { return };
+        let idle = match (event.flags.in_interrupt(), self.shadow.sched.rqs[to].curr) {
+            (false, _) if to == event.cpu => IdleType::NewlyIdle,
+            // A stopper asked in task context for another CPU: an affinity was changed.
+            (false, _) => return,
+            (true, Curr::Idle) => IdleType::Idle,
+            (true, _) => IdleType::NotIdle,
+        };
+        let asked = Asked { by: to, idle, active: true };
+        let moved = Moved { task, from: of, to };
+        let mut verdict = self.judge_move(event, moved, asked);
+        verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_move(moved, asked, event.time));
+        self.stopper_asked[of] = Some(verdict);
+    }
+
+    fn judge_move(&mut self, event: &Event, moved: Moved, asked: Asked) -> Verdict {
+        let (who, choice) = (self.shadow.known(moved.task).who(), balance::choice(&self.shadow, moved));
+        let mut verdict = Verdict::begun(event.time, event.cpu, Decision::Balance, who, choice);
+        let now = event.time;
+        verdict.ours = ask_pass(&mut self.shadow, moved, asked, now);
+        verdict.judge();
+        if verdict.answer == Answer::Differs && self.tries(Reading::MoveInMotion) {
+            self.judge_move_in_motion(&mut verdict, event, moved.to, |shadow| {
+                ask_pass(shadow, moved, asked, now)
+            });
+        }
+        if verdict.answer == Answer::Differs && self.tries(Reading::MoveOfSleeper) {
+            self.judge_move_of_sleeper(&mut verdict, moved, asked, now);
+        }
+        let by_cache = self.shadow.sched.sched_cache_active() && self.tries(Reading::MoveToHome);
+        if verdict.answer == Answer::Differs && by_cache {
+            self.judge_move_to_home(&mut verdict, moved, asked, now);
+        }
+        verdict
+    }
+
+    /// Whether the move follows if the task's process ran most in the destination's cache, or in no cache more than in
+    /// others. The kernel evaluates this at the first tick of an epoch in one of the process's threads, from the
+    /// charges up to then; whatever explains a move is kept until the next evaluation.
+    fn judge_move_to_home(&mut self, verdict: &mut Verdict, moved: Moved, asked: Asked, now: Time) {
+        let process = self.shadow.sched.task(moved.task).process;
+        let Some(before) = self.shadow.sched.preference(process) else { return };
+        for home in [Some(moved.to), None] {
+            let other = self.shadow.sched.preferring(&before, home);
+            self.shadow.sched.set_preference(process, &other);
+            if verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Hidden::CacheHome) {
+                return;
+            }
+        }
+        self.shadow.sched.set_preference(process, &before);
+    }
+
+    /// Whether the move follows if the task is a delayed sleeper, which balancing may take like any other task.
+    fn judge_move_of_sleeper(&mut self, verdict: &mut Verdict, moved: Moved, asked: Asked, now: Time) {
+        let task = moved.task;
+        if self.shadow.sched.task(task).on_rq || !self.shadow.may_be_queued(task) {
+            return;
+        }
+        let before = self.shadow.sched.clone();
+        self.shadow.sched.undo_dequeue(task, now);
+        if !verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Hidden::DelayedDequeue) {
+            self.shadow.sched = before;
+        }
+    }
+
+    /// Whether the move follows if a CPU was seen in the state before or after its latest change, or with one task more
+    /// or less: a pass begins some time before its moves. So it may begin before a wake-up was on its way to the CPU,
+    /// or before a hard interrupt queued a task on the pass's own CPU.
+    fn judge_move_in_motion(
+        &mut self,
+        verdict: &mut Verdict,
+        event: &Event,
+        to: CpuId,
+        ask: impl Fn(&mut Shadow) -> Vec<Possible>,
+    ) {
+        let slack = self.shadow.slack;
+        let (from, until) = (slack.from(event.time), slack.until(event.time));
+        let mut states = in_motion::changing(&self.shadow, event.cpu, self.pairing.shown(until));
+        states.extend(in_motion::changed(&self.shadow, from));
+        let counts = in_motion::counted(&self.shadow, event.cpu, from, self.pairing.ahead(until));
+        let own = states.iter().copied().find(|changing| changing.cpu == event.cpu);
+        let pending = std::mem::take(&mut self.shadow.sched.rqs[to].ttwu_pending);
+        let mut follows = |possible: Vec<Possible>| verdict.takes(&possible, Hidden::InMotion);
+        let shadow = &mut self.shadow;
+        let _ = pending && follows(ask(shadow))
+            || states.iter().any(|&state| follows(in_motion::as_if(shadow, state, &ask)))
+            || counts.iter().any(|&count| follows(in_motion::as_if_counted(shadow, count, &ask)))
+            || own.is_some_and(|own| {
+                let others = states.iter().filter(|state| state.cpu != own.cpu);
+                others.copied().any(|state| {
+                    follows(in_motion::as_if(shadow, own, |shadow| in_motion::as_if(shadow, state, &ask)))
+                })
+            });
+        self.shadow.sched.rqs[to].ttwu_pending = pending;
+    }
+}
+
+/// What a pass may move.
+pub(crate) fn ask_pass(shadow: &mut Shadow, moved: Moved, asked: Asked, now: Time) -> Vec<Possible> {
+    match asked.idle {
+        IdleType::NewlyIdle => {
+            as_if_left(shadow, moved.to, |shadow| balance::of_pass(shadow, asked, moved, now))
+        }
+        _ => balance::of_pass(shadow, asked, moved, now),
+    }
+}
+
+/// Runs `look` on the shadow with the last task of a CPU already off its queue: a CPU that balances because it becomes
+/// idle has dequeued the task, and the trace shows that only at the switch.
+fn as_if_left<T>(shadow: &mut Shadow, cpu: CpuId, look: impl FnOnce(&mut Shadow) -> T) -> T {
+    let before = in_motion::counts(shadow, cpu);
+    in_motion::set_counts(shadow, cpu, [0; 4]);
+    let result = look(shadow);
+    in_motion::set_counts(shadow, cpu, before);
+    result
+}

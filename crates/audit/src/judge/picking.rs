@@ -1,0 +1,117 @@
+//! A recorded pick.
+
+use schedlab_sched::Curr;
+use schedlab_trace::{Event, Kind};
+use schedlab_units::{Pid, Time};
+
+use crate::follow::shadow::Shadow;
+use crate::judge::Audit;
+use crate::judge::pick;
+use crate::report::listener::Listener;
+use crate::report::verdict::{Answer, Choice, Decision, Verdict};
+use crate::unknown::hidden::Hidden;
+use crate::unknown::readings::Reading;
+
+impl<S: Listener> Audit<S> {
+    /// Whether a pick that differs is explained by the largest errors of virtual times, or by a fact that no event
+    /// shows.
+    fn judge_pick_otherwise(
+        &mut self,
+        verdict: &mut Verdict,
+        next: Curr,
+        clock: Time,
+        has_quota_again: bool,
+    ) {
+        let cpu = verdict.cpu;
+        let found = pick::of_switch(&mut self.shadow, &mut self.spare, cpu, next, clock);
+        self.spare.give_back(std::mem::replace(&mut verdict.ours, found));
+        verdict.judge();
+        if verdict.answer == Answer::Differs {
+            self.judge_throttled(verdict, next, clock);
+        }
+        if verdict.answer == Answer::Differs && has_quota_again {
+            verdict.without(Hidden::Quota);
+        }
+        if verdict.answer == Answer::Differs && !self.shadow.groups_hidden && self.tries(Reading::LostTurn) {
+            let kernel = verdict.kernel;
+            let spare = &mut self.spare;
+            let is_so = |shadow: &mut Shadow| {
+                let found = pick::of_switch(shadow, spare, cpu, next, clock);
+                let is_so = found.iter().any(|possible| possible.choice == kernel);
+                spare.give_back(found);
+                is_so
+            };
+            if self.shadow.find_lost_turn(cpu, is_so) {
+                verdict.answer = Answer::AgreesInSet;
+                verdict.hidden = Some(Hidden::LostTurn);
+            }
+        }
+    }
+
+    /// A CPU switches; its scheduler used the time `clock`.
+    pub(crate) fn switching(&mut self, event: &Event, next: Curr, clock: Time) {
+        let Kind::SchedSwitch { prev_pid, prev_comm, .. } = event.kind else { return };
+        let (cpu, now) = (event.cpu, event.time);
+        let has_quota_again = self.shadow.unthrottle(next, cpu, clock);
+        let has_budget_again = next.task().is_some_and(|next| self.shadow.replenish(next, clock));
+        let passed_over = self.passes_over(cpu, next, clock);
+        let slice = self.judge_slice(event, next, clock).filter(|_| !has_quota_again);
+        match slice.as_ref().and_then(|slice| slice.hidden) {
+            Some(Hidden::Yield) => self.shadow.sched.yield_task(cpu, clock),
+            Some(Hidden::Quota) => {
+                if let Some(prev) = self.shadow.find(prev_pid) {
+                    self.shadow.throttle(prev, clock);
+                }
+            }
+            _ => {}
+        }
+        let idle = Choice::Task(Pid::IDLE);
+        let mut verdict = Verdict::begun(now, cpu, Decision::Pick, (prev_pid, prev_comm), idle);
+        verdict.hidden = Some(Hidden::Unmet);
+        let mut here = true;
+        if let Curr::Task(task) = next {
+            verdict.kernel = Choice::Task(self.shadow.known(task).pid);
+            let entry = self.shadow.sched.task(task);
+            here = entry.on_rq && entry.cpu == cpu && !entry.se.sched_delayed;
+        }
+        verdict.ours = pick::of_switch(&mut self.shadow, &mut self.spare, cpu, next, clock);
+        if here {
+            verdict.judge();
+        }
+        if verdict.answer == Answer::Differs {
+            self.shadow.trusts = false;
+            self.judge_pick_otherwise(&mut verdict, next, clock, has_quota_again);
+            self.shadow.trusts = true;
+        }
+        if verdict.answer == Answer::Differs
+            && let Some((task, to)) = self.moved_unseen(&verdict)
+        {
+            verdict.without(Hidden::UnseenMove);
+            self.shadow.migrate(&[task], to, now);
+        }
+        if self.shadow.groups_hidden {
+            // Any waiting task may come first.
+            verdict.doubt(verdict.ours.len());
+        }
+        if has_budget_again {
+            verdict.without(Hidden::Deadlines);
+        }
+        self.may_have_budget(&mut verdict, &passed_over);
+        verdict.nearest = self.why(&verdict, |audit| {
+            let ours = audit.shadow.sched.choose_next(cpu).next;
+            audit.nearest_of_pick(cpu, ours, next, clock)
+        });
+        let surprise = verdict.ours.first().is_some_and(|ours| ours.choice != verdict.kernel);
+        let answer = verdict.answer;
+        self.give(verdict);
+        if let Some(slice) = slice {
+            self.give(slice);
+        }
+        if let Curr::Task(task) = next {
+            self.shadow.join(task, cpu, now);
+            if surprise && here {
+                pick::learn(&mut self.shadow, task, answer);
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Pushes and pulls of real-time and deadline tasks, compared with our rules.
+//!
+//! Of several suitable CPUs, each CPU picks the one after its previous pick; the previous pick is known once one has
+//! been seen. Deadlines are in no event: of several deadline tasks that wait, any may have the earliest.
+
+use schedlab_sched::{Class, Curr, Push, Reason};
+use schedlab_topology::CpuId;
+use schedlab_trace::Event;
+use schedlab_units::TaskId;
+
+use crate::follow::shadow::Shadow;
+use crate::judge::Audit;
+use crate::judge::balance::{Moved, choice};
+use crate::report::listener::Listener;
+use crate::report::verdict::{Choice, Decision, Numbers, Possible, Verdict};
+use crate::unknown::hidden::Hidden;
+
+impl<S: Listener> Audit<S> {
+    /// A waiting real-time or deadline task is moved, by the CPU on which it waits or by the one that pulls it.
+    pub(crate) fn judge_push(&mut self, event: &Event, moved: Moved) {
+        if self.shadow.sched.class_of(moved.task) == Class::Dl {
+            // Only a task with budget is pushed. The timer that replenishes it asks the running task to make way and
+            // then pushes.
+            self.shadow.replenish(moved.task, event.time);
+            if self.shadow.sched.curr_class(moved.from) < Class::Dl {
+                self.asked_in_vain(moved.from);
+            }
+        }
+        let shadow = &mut self.shadow;
+        let (who, choice) = (shadow.known(moved.task).who(), choice(shadow, moved));
+        let mut verdict = Verdict::begun(event.time, event.cpu, Decision::Push, who, choice);
+        verdict.ours = if moved.to == event.cpu { pulled(shadow, moved) } else { pushed(shadow, moved) };
+        if verdict.ours.is_empty() {
+            verdict.without(Hidden::Deadlines);
+        } else {
+            verdict.judge();
+        }
+        self.give(verdict);
+    }
+}
+
+/// What the source CPU may push. After this, its previous pick is known.
+fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
+    let (from, to) = (moved.from, moved.to);
+    let pushes = match shadow.sched.class_of(moved.task) {
+        Class::Dl => deadline_pushes(shadow, moved),
+        class => vec![shadow.sched.decide_push(from, class)],
+    };
+    let hidden = (pushes.len() > 1).then_some(Hidden::Deadlines);
+    let found = pushes.iter().flat_map(|push| of_push(shadow, moved, push, hidden)).collect();
+    let takes_turn = |push: &Push| matches!(push, Push::Moves { task, nearest, .. } if *task == moved.task && nearest.in_turn);
+    if pushes.iter().any(takes_turn) {
+        shadow.sched.rqs[from].any_cpu = to;
+        shadow.any_cpu_known[from] = true;
+    }
+    found
+}
+
+/// Pushes of deadline tasks, any of which may have the earliest deadline. A task that was not seen before waits there
+/// too. Tasks that wait elsewhere while a lower class runs are about to run there or are out of budget.
+fn deadline_pushes(shadow: &mut Shadow, moved: Moved) -> Vec<Push> {
+    let Moved { task, from, .. } = moved;
+    let waited = shadow.sched.rqs[from].dl_queue.contains(&task);
+    if !waited {
+        shadow.sched.rqs[from].dl_queue.push(task);
+    }
+    let mut pushes = ask_pushes(shadow, from);
+    let leads =
+        |push: &Push| matches!(*push, Push::Moves { task, to, .. } if (task, to) == (moved.task, moved.to));
+    if !pushes.iter().any(leads) {
+        let lower: Vec<CpuId> =
+            shadow.cpus().filter(|&cpu| cpu != from && shadow.sched.curr_class(cpu) < Class::Dl).collect();
+        let empty = |shadow: &mut Shadow, cpu| std::mem::take(&mut shadow.sched.rqs[cpu].dl_queue);
+        let queues: Vec<_> = lower.iter().map(|&cpu| empty(shadow, cpu)).collect();
+        pushes.extend(ask_pushes(shadow, from));
+        for (cpu, queue) in lower.into_iter().zip(queues) {
+            shadow.sched.rqs[cpu].dl_queue = queue;
+        }
+    }
+    if !waited {
+        shadow.sched.rqs[from].dl_queue.retain(|&other| other != task);
+    }
+    pushes
+}
+
+fn ask_pushes(shadow: &Shadow, from: CpuId) -> Vec<Push> {
+    let sched = &shadow.sched;
+    if !sched.is_dl_overloaded(from) {
+        return vec![Push::Nothing];
+    }
+    let each = sched.pushable_dls(from, None).map(|task| sched.push_of(task, from));
+    each.filter(|push| *push != Push::Nothing).collect()
+}
+
+/// What a push may do.
+fn of_push(shadow: &Shadow, moved: Moved, push: &Push, hidden: Option<Hidden>) -> Vec<Possible> {
+    let reason = push.reason();
+    let Push::Moves { task, to, nearest } = push else {
+        return vec![possible(Choice::Nothing, reason, None)];
+    };
+    let at = |to| choice(shadow, Moved { task: *task, to, ..moved });
+    let mut found = vec![possible(at(*to), reason, hidden)];
+    if nearest.in_turn && !shadow.any_cpu_known[moved.from] {
+        let others = nearest.cpus.iter().filter(|cpu| cpu != to);
+        found.extend(others.map(|cpu| possible(at(cpu), reason, Some(Hidden::CpuRotation))));
+    }
+    found
+}
+
+/// The task that the destination may pull from the source. The task that leaves the destination is still current in the
+/// shadow.
+fn pulled(shadow: &mut Shadow, Moved { from, to, task }: Moved) -> Vec<Possible> {
+    let at = |shadow: &Shadow, task| choice(shadow, Moved { task, from, to });
+    if shadow.sched.class_of(task) == Class::Dl {
+        let waiting: Vec<TaskId> = shadow.sched.pushable_dls(from, Some(to)).collect();
+        let hidden = (waiting.len() > 1).then_some(Hidden::Deadlines);
+        return waiting.iter().map(|&task| possible(at(shadow, task), Reason::PullHigher, hidden)).collect();
+    }
+    let Curr::Task(leaves) = shadow.sched.rqs[to].curr else { return vec![nobody()] };
+    let queue = shadow.sched.rqs[to].rt_queue.clone();
+    shadow.sched.rqs[to].rt_queue.retain(|&task| task != leaves);
+    let pulled = shadow.sched.decide_pull(to, from, Class::Rt);
+    shadow.sched.rqs[to].rt_queue = queue;
+    vec![pulled.map_or_else(nobody, |task| possible(at(shadow, task), Reason::PullHigher, None))]
+}
+
+fn nobody() -> Possible {
+    possible(Choice::Nothing, Reason::PullNothing, None)
+}
+
+fn possible(choice: Choice, reason: Reason, hidden: Option<Hidden>) -> Possible {
+    Possible { choice, reason: reason.name(), hidden, numbers: Numbers::default() }
+}
