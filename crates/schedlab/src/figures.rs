@@ -40,6 +40,8 @@ enum Of {
     Last,
     /// Values by what they are of; what a run lacks is zero.
     Each(fn(&Run) -> Vec<(String, f64)>),
+    /// Values by what they are of; what a run lacks has none.
+    Some(fn(&Run) -> Vec<(String, f64)>),
 }
 
 /// A figure that was asked for, of one kind if that was said.
@@ -118,6 +120,10 @@ pub const FIGURES: &[Figure] = figures![
     "migrations-by", "", LOW, "the same by cause", Of::Each(|r| {
         Cause::ALL.iter().map(|&cause| (cause.name().to_string(), r.folds.migrations.of(cause) as f64)).collect()
     });
+    "migrations-at", "ns", None, "when each of the first ten came, from the start", Of::Some(|r| {
+        let firsts = r.folds.migrations.firsts().iter().enumerate();
+        firsts.map(|(nth, after)| ((nth + 1).to_string(), after.0 as f64)).collect()
+    });
     "forks", "", None, "new tasks", Of::Run(|r| Some(r.folds.counts.forks as f64));
     "forks-on", "", None, "new tasks by the CPU they were put on", Of::Each(|r| {
         let forks = r.folds.figures.iter().flat_map(|f| &f.traffic.forks);
@@ -129,8 +135,8 @@ pub const FIGURES: &[Figure] = figures![
     "wakeups-tried", "%", None, "by each step of a wake-up's search for a CPU, of those that came as far", Of::Each(tried);
     "forks-by", "%", None, "new tasks by the rule that placed them", Of::Each(|r| by_rule(r, "fork"));
     "execs-by", "%", None, "placements at exec by their rule", Of::Each(|r| by_rule(r, "exec"));
-    "preemptions-by", "%", None, "whether who runs makes way, by rule", Of::Each(|r| by_rule(r, "preemption"));
-    "newidle-by", "%", None, "what newly idle balancing came to, by rule", Of::Each(|r| by_rule(r, "newidle"));
+    "preemptions-by", "%", None, "whether the running task makes way, by rule", Of::Each(|r| by_rule(r, "preemption"));
+    "newidle-by", "%", None, "results of newly idle balancing, by rule", Of::Each(|r| by_rule(r, "newidle"));
     "ipis", "", LOW, "interrupts sent to other CPUs, kicks among them", Of::Run(|r| Some(ipis(r) as f64));
     "ipis/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, ipis(r)));
     "interrupts", "", None, "interrupts of devices",
@@ -281,7 +287,7 @@ impl Asked {
     fn values(&self, run: &Run) -> Vec<(String, f64)> {
         let values = match self.figure.of {
             Of::Run(value) => value(run).map(|value| (String::new(), value)).into_iter().collect(),
-            Of::Each(values) => values(run),
+            Of::Each(values) | Of::Some(values) => values(run),
             Of::Kind(value) => {
                 let Some(figures) = &run.folds.figures else { return Vec::new() };
                 let all = together(&figures.kinds);

@@ -106,9 +106,18 @@ pub struct Migrations {
     causes: Causes,
     first_event: Option<Time>,
     last: Option<Time>,
+    firsts: Vec<Duration>,
 }
 
+/// Of so many migrations the times are kept.
+const FIRSTS: usize = 10;
+
 impl Migrations {
+    /// When the first ten migrations came, from the first event of the trace.
+    pub fn firsts(&self) -> &[Duration] {
+        &self.firsts
+    }
+
     /// From the first event of the trace to the last migration; zero without one.
     pub fn last_after(&self) -> Duration {
         self.first_event.zip(self.last).map_or(Duration::ZERO, |(first, last)| last.since(first))
@@ -123,6 +132,9 @@ impl Migrations {
     fn count(&mut self, time: Time, moved: Option<(Pid, Cause)>) {
         if let Some((_, cause)) = moved {
             self.last = Some(time);
+            if self.firsts.len() < FIRSTS {
+                self.firsts.push(time.since(self.first_event.unwrap_or(time)));
+            }
             self.counts[cause as usize] += 1;
         }
     }
