@@ -87,11 +87,16 @@ impl Folds {
         Folds { figures: Some(Box::default()), ..self }
     }
 
-    /// The run is over.
+    /// The run is over. Only the figures are kept: a comparison may hold tens of thousands of runs.
     pub fn end(&mut self, now: Time) {
         self.busy.end(now);
+        self.latency.end();
+        self.migrations.end();
+        self.wakes = Wakes::default();
+        self.placements.tasks.shrink_to_fit();
         if let Some(figures) = &mut self.figures {
             figures.kinds.end(now);
+            figures.wakes = None;
         }
         for marks in &mut self.marks {
             marks.end(now);

@@ -14,10 +14,12 @@ const PER_OCTAVE: usize = 1 << PRECISION_BITS;
 const BUCKETS: usize = (64 - PRECISION_BITS as usize + 1) * PER_OCTAVE;
 
 /// A log-linear histogram of whole numbers, usually nanoseconds.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Histogram {
-    /// Invariant: `BUCKETS` long, summing to `n`.
+    /// `BUCKETS` long once a value is counted; empty before, and when `packed` has the counts.
     counts: Box<[u64]>,
+    /// The buckets in use and their counts, in order, of a histogram that is complete.
+    packed: Box<[(u16, u32)]>,
     n: u64,
     sum: u128,
     min: u64,
@@ -28,24 +30,58 @@ impl Histogram {
     /// How far a percentile may lie from a true value, relative to it.
     pub const ERROR_MAX: f64 = 0.5 / PER_OCTAVE as f64;
 
-    /// Empty. Takes 58 KiB, and never more.
+    /// Empty. Takes 58 KiB from the first value on, and never more.
     pub fn new() -> Histogram {
-        Histogram { counts: vec![0; BUCKETS].into(), n: 0, sum: 0, min: u64::MAX, max: 0 }
+        Histogram { counts: Box::default(), packed: Box::default(), n: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
     /// Counts `value` once.
     pub fn record(&mut self, value: u64) {
-        self.counts[bucket(value)] += 1;
+        match self.counts.get_mut(bucket(value)) {
+            Some(count) => *count += 1,
+            None => self.unpack()[bucket(value)] += 1,
+        }
         self.n += 1;
         self.sum += u128::from(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
 
+    /// Makes room for all buckets.
+    #[cold]
+    fn unpack(&mut self) -> &mut [u64] {
+        if self.counts.is_empty() {
+            self.counts = vec![0; BUCKETS].into();
+            for (index, count) in std::mem::take(&mut self.packed) {
+                self.counts[usize::from(index)] = count.into();
+            }
+        }
+        &mut self.counts
+    }
+
+    /// Keeps the buckets in use alone: a few hundred bytes for a histogram that is complete. It can still count.
+    pub fn pack(&mut self) {
+        // A count beyond 32 bits has no room in the packed form.
+        if self.counts.iter().all(|&count| u32::try_from(count).is_ok()) {
+            self.packed = self.used().map(|(index, count)| (index as u16, count as u32)).collect();
+            self.counts = Box::default();
+        }
+    }
+
+    /// The buckets in use and their counts, in order.
+    fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let counted = self.counts.iter().enumerate().map(|(index, &count)| (index, count));
+        let packed = self.packed.iter().map(|&(index, count)| (index.into(), count.into()));
+        counted.filter(|(_, count)| *count > 0).chain(packed)
+    }
+
     /// Adds all that `other` counted.
     pub fn merge(&mut self, other: &Histogram) {
-        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
-            *count += more;
+        if other.n > 0 {
+            let counts = self.unpack();
+            for (index, more) in other.used() {
+                counts[index] += more;
+            }
         }
         self.n += other.n;
         self.sum += other.sum;
@@ -90,22 +126,32 @@ impl Histogram {
             return Some(max);
         }
         let mut seen = 0;
-        let index = self.counts.iter().position(|count| {
+        let reached = self.used().find(|(_, count)| {
             seen += count;
             seen >= rank
         });
-        let (low, width) = range(index.expect("the buckets sum to n"));
+        let (low, width) = range(reached.expect("the buckets sum to n").0);
         Some((low + (width - 1) / 2).clamp(self.min, max))
     }
 
     /// Each bucket in use: its lowest value, its width, how many values fell in.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, &count)| {
+        self.used().map(|(index, count)| {
             let (low, width) = range(index);
             (low, width, count)
         })
     }
 }
+
+/// By what they counted, packed or not.
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Histogram) -> bool {
+        let whole = |h: &Histogram| (h.n, h.sum, h.min, h.max);
+        whole(self) == whole(other) && self.used().eq(other.used())
+    }
+}
+
+impl Eq for Histogram {}
 
 impl Default for Histogram {
     fn default() -> Histogram {
@@ -193,6 +239,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_packed_histogram_is_the_same_and_counts_on(before in latencies(), after in latencies(), percent in 0u32..=100) {
+            let whole: Histogram = before.iter().chain(&after).copied().collect();
+            let mut packed: Histogram = before.iter().copied().collect();
+            let open = packed.clone();
+            packed.pack();
+            prop_assert!(packed.counts.is_empty() && packed == open);
+            prop_assert_eq!(packed.percentile(f64::from(percent)), open.percentile(f64::from(percent)));
+            let mut merged = packed.clone();
+            merged.merge(&after.iter().copied().collect());
+            after.iter().for_each(|&value| packed.record(value));
+            prop_assert_eq!(&packed, &whole);
+            prop_assert_eq!(&merged, &whole);
+        }
+
         #[test]
         fn percentiles_stay_within_the_stated_error(mut values in latencies(), percent in 0u32..=100) {
             let h: Histogram = values.iter().copied().collect();

@@ -58,7 +58,7 @@ impl Busy {
         self.tasks.iter_mut().for_each(|task| task.ran = Duration::ZERO);
     }
 
-    /// The trace is over: who still runs has run until now.
+    /// The trace is over: a task that still runs has run until now.
     pub fn end(&mut self, now: Time) {
         let now = now.max(self.last);
         self.last = now;
@@ -69,6 +69,7 @@ impl Busy {
                 cpu.since = Some((now, pid));
             }
         }
+        self.tasks.pack(|task| task.ran > Duration::ZERO);
     }
 
     /// Time all CPUs together ran tasks.

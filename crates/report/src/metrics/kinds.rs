@@ -99,6 +99,12 @@ impl Kinds {
                 }
             }
         }
+        self.tasks.pack(|task| task.seen);
+        for kind in &mut self.kinds {
+            for histogram in [&mut kind.latency, &mut kind.runs, &mut kind.waits] {
+                histogram.pack();
+            }
+        }
     }
 
     /// Discards what was collected so far.

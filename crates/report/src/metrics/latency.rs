@@ -26,6 +26,12 @@ impl WakeupLatency {
     pub fn waited(&mut self, latency: Duration) {
         self.histogram.record(latency.0);
     }
+
+    /// The trace is over.
+    pub fn end(&mut self) {
+        self.histogram.pack();
+        self.wakes = Wakes::default();
+    }
 }
 
 impl Sink for WakeupLatency {

@@ -120,6 +120,10 @@ impl Marks {
         if matches!(self.rule, MarkRule::Rate { .. }) {
             self.end = self.end.max(now);
         }
+        self.started = PidTable::default();
+        if let Some(lengths) = &mut self.lengths {
+            lengths.pack();
+        }
     }
 
     /// Whether there is a figure: a rate of marks that were never met is none, unless another run has one.

@@ -129,6 +129,11 @@ impl Migrations {
         self.count(event.time, Causes::of(event, wakes));
     }
 
+    /// The trace is over.
+    pub fn end(&mut self) {
+        self.causes = Causes::default();
+    }
+
     fn count(&mut self, time: Time, moved: Option<(Pid, Cause)>) {
         if let Some((_, cause)) = moved {
             self.last = Some(time);

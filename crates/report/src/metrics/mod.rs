@@ -47,7 +47,7 @@ impl<T: Clone + Default> PidTable<T> {
     #[inline]
     pub fn get(&self, pid: Pid) -> Option<&T> {
         let index = usize::try_from(pid.0).ok()?;
-        if index < PID_MAX { self.table.get(index) } else { self.beyond.get(&pid) }
+        self.table.get(index).or_else(|| self.beyond.get(&pid))
     }
 
     /// The value of a task to change, made if need be. Pids are never negative in
@@ -58,14 +58,22 @@ impl<T: Clone + Default> PidTable<T> {
         if index < self.table.len() { &mut self.table[index] } else { self.first(pid, index) }
     }
 
-    /// The value of a task that was not seen yet, or has a number that no kernel gives.
+    /// The value of a task that was not seen yet, or has a number that no kernel gives, or of a packed table.
     #[cold]
     fn first(&mut self, pid: Pid, index: usize) -> &mut T {
-        if index >= PID_MAX {
-            return self.beyond.entry(pid).or_default();
+        if index >= PID_MAX || self.table.is_empty() && !self.beyond.is_empty() {
+            return self.beyond.entry(pid.max(Pid(0))).or_default();
         }
         self.table.resize(index + 1, T::default());
         &mut self.table[index]
+    }
+
+    /// Keeps only tasks of which something is known, for a table that is complete: thousands of them may be kept.
+    pub fn pack(&mut self, is_known: impl Fn(&T) -> bool) {
+        self.beyond.retain(|_, value| is_known(value));
+        let tasks = std::mem::take(&mut self.table).into_iter().enumerate();
+        let known = tasks.filter(|(_, value)| is_known(value));
+        self.beyond.extend(known.map(|(index, value)| (Pid(index as i32), value)));
     }
 
     /// Every value, to change, in order of task.
@@ -73,7 +81,8 @@ impl<T: Clone + Default> PidTable<T> {
         self.table.iter_mut().chain(self.beyond.values_mut())
     }
 
-    /// Every task up to the highest seen, in order; of those that no kernel numbers so only what was seen.
+    /// Every task up to the highest seen, in order; of those that no kernel numbers so, and of a packed table, only what was
+    /// seen.
     pub fn iter(&self) -> impl Iterator<Item = (Pid, &T)> {
         let table = self.table.iter().enumerate().map(|(i, v)| (Pid(i as i32), v));
         table.chain(self.beyond.iter().map(|(&pid, value)| (pid, value)))
@@ -96,5 +105,13 @@ mod tests {
         assert_eq!(table.table.len(), 8);
         let seen: Vec<i32> = table.iter().filter(|(_, value)| **value > 0).map(|(pid, _)| pid.0).collect();
         assert_eq!(seen, [0, 7, 4_194_304, i32::MAX]);
+        table.pack(|&value| value > 5);
+        assert_eq!(
+            table.iter().map(|(pid, &value)| (pid.0, value)).collect::<Vec<_>>(),
+            [(7, 7), (4_194_304, 4_194_304), (i32::MAX, i32::MAX)]
+        );
+        *table.entry(Pid(9)) = 9;
+        assert_eq!((table.get(Pid(0)), table.get(Pid(7)), table.get(Pid(9))), (None, Some(&7), Some(&9)));
+        assert!(table.table.is_empty());
     }
 }
