@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use schedlab::Run;
-use schedlab::audit::apply_tunables;
 use schedlab::machine::Machine;
+use schedlab::recording::apply_tunables;
 use schedlab::sched::Kernel;
 use schedlab::workload::Flips;
 use schedlab_closed_loop::{self as closed_loop, ROWS};

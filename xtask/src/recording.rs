@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use schedlab::audit::{AuditReport, Contest, FactTexts, Facts, Options, Reading};
+use schedlab::audit::{AuditReport, Contest, Options, Reading};
 use schedlab::audited::audit_recording;
 use schedlab::learned::Known;
+use schedlab::recording::{FactTexts, Facts};
 use schedlab::replay::{Listener, Recorded};
 use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
@@ -61,7 +62,7 @@ impl Recording {
         }
         let facts = self.facts()?;
         let trace = File::open(&self.trace).map_err(|e| self.wrong(&e))?;
-        let options = Options { stories: usize::MAX, ..facts.options() };
+        let options = Options { stories: usize::MAX, ..Options::of(&facts) };
         audit_recording(trace, &facts, options).map_err(|e| self.wrong(&e))
     }
 
@@ -85,7 +86,7 @@ impl Recording {
         let mut facts = self.facts()?;
         facts.kernel = as_rules(facts.kernel).map_err(|e| self.wrong(&e))?;
         let trace = File::open(&self.trace).map_err(|e| self.wrong(&e))?;
-        let options = Options { stories: 0, without, ..facts.options() };
+        let options = Options { stories: 0, without, ..Options::of(&facts) };
         audit_recording(trace, &facts, options).map_err(|e| self.wrong(&e))
     }
 
@@ -104,7 +105,7 @@ impl Recording {
                 facts.kernel = Kernel { tunables: own.tunables.clone(), preempt: own.preempt, ..kernel };
             }
             let trace = File::open(&self.trace).map_err(|e| self.wrong(&e))?;
-            let options = Options { keep_verdicts: true, stories: 0, ..facts.options() };
+            let options = Options { keep_verdicts: true, stories: 0, ..Options::of(&facts) };
             verdicts.push(audit_recording(trace, &facts, options).map_err(|e| self.wrong(&e))?.verdicts);
         }
         Ok((Contest::between(&verdicts), facts.topology.nr_cpus()))

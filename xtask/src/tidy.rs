@@ -5,7 +5,7 @@ use std::fs;
 use crate::{kernel_map, links, source, words};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
-const ORDER: [(&str, &[&str]); 21] = [
+const ORDER: [(&str, &[&str]); 22] = [
     ("units", &[]),
     ("topology", &["units"]),
     ("sched", &["units", "topology"]),
@@ -21,8 +21,9 @@ const ORDER: [(&str, &[&str]); 21] = [
     ("timeline", &["units", "topology", "trace"]),
     ("diff", &["units", "topology", "trace", "stats", "report"]),
     ("html", &["timeline"]),
-    ("audit", &["units", "topology", "sched", "trace"]),
-    ("replay", &["units", "topology", "sched", "workload", "trace", "audit"]),
+    ("recording", &["units", "topology", "sched", "trace"]),
+    ("audit", &["units", "topology", "sched", "trace", "recording"]),
+    ("replay", &["units", "topology", "sched", "workload", "trace", "recording"]),
     (
         "schedlab",
         &[
@@ -35,6 +36,7 @@ const ORDER: [(&str, &[&str]); 21] = [
             "sim",
             "stats",
             "report",
+            "recording",
             "audit",
             "replay",
             "kernel-tree",

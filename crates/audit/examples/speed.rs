@@ -10,7 +10,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::thread;
 
-use schedlab_audit::Audit;
+use schedlab_audit::{Audit, Options};
 use schedlab_trace::read::{Error, Record, feed, ftrace, perf_data, trace_dat};
 use schedlab_trace::write::{PerfData, TraceDat};
 use schedlab_trace::{NullSink, Sink};
@@ -68,7 +68,7 @@ fn main() {
         let of_perf = reading(rounds, || perf_data::Reader::new(Cursor::new(&files.1)).unwrap());
 
         let span = events.last().unwrap().time.since(events[0].time) + Duration::millis(10);
-        let begun = || Audit::new(&facts.topology, &facts.kernel, facts.options());
+        let begun = || Audit::new(&facts.topology, &facts.kernel, Options::of(&facts));
         let mut audit = begun();
         let start = cpu_time();
         for _ in 0..rounds {

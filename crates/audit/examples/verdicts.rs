@@ -25,7 +25,7 @@ fn main() {
             keep_verdicts: true,
             nearest: true,
             stories: 3,
-            ..facts.options()
+            ..Options::of(&facts)
         };
         let mut audit = Audit::new(&facts.topology, &facts.kernel, options);
         for event in &events {

@@ -14,7 +14,6 @@ use crate::follow::leaving;
 use crate::follow::pairing::{Known, Pairing, by_itself};
 use crate::follow::runtime;
 use crate::follow::shadow::Shadow;
-use crate::follow::steady::Steady;
 use crate::judge::Audit;
 use crate::judge::arrival::Asked;
 use crate::judge::balance::Moved;
@@ -27,6 +26,7 @@ use crate::report::listener::Listener;
 use crate::report::probe::Comparison;
 use crate::report::verdict::Decision;
 use crate::unknown::readings::Reading;
+use schedlab_recording::Steady;
 
 impl Audit {
     /// Creates an audit of a recording of a machine against the rules of a kernel.

@@ -12,7 +12,6 @@
 //! - `judge`: the judgement of each kind of decision.
 
 mod audit;
-mod facts;
 mod follow;
 #[cfg(test)]
 mod followed;
@@ -21,18 +20,7 @@ mod options;
 mod report;
 mod unknown;
 
-pub use facts::cgroups::{Given, GivenQuota, MadeGroups, cgroups};
-pub use facts::forms::{formed, strange_lines};
-pub use facts::groups::{GroupFiles, Groups, Member, moves_with};
-pub use facts::in_force::{apply_features, apply_tunables};
-pub use facts::policies::{Policies, PolicyKind};
-pub use facts::sched_ext::sched_ext;
-pub use facts::tasks::{BadLine, SeenTask, seen_tasks};
-pub use facts::texts::{COMMAND, FactTexts, Facts, FactsError, GroupsHidden, SCHED_EXT_STATE};
-pub use follow::affinity::AffinityHint;
 pub use follow::flips::Inherited;
-pub use follow::grouping::Clones;
-pub use follow::steady::Steady;
 pub use judge::Audit;
 pub use options::Options;
 pub use report::contested::{Contest, Contested};

@@ -1,8 +1,7 @@
 //! What an audit needs to know besides the trace.
 
-use crate::facts::groups::Groups;
-use crate::facts::policies::Policies;
-use crate::follow::affinity::AffinityHint;
+use schedlab_recording::{AffinityHint, Facts, Groups, Policies};
+
 use crate::unknown::readings::Reading;
 
 /// Options of an audit.
@@ -38,6 +37,19 @@ impl Default for Options {
             nearest: false,
             stories: 2,
             without: None,
+        }
+    }
+}
+
+impl Options {
+    /// With the facts beside a recording.
+    pub fn of(facts: &Facts) -> Options {
+        Options {
+            affinity: facts.affinity.clone(),
+            policies: facts.policies.clone(),
+            groups: facts.groups.clone(),
+            groups_hidden: facts.groups_hidden.is_some(),
+            ..Options::default()
         }
     }
 }

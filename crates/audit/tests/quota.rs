@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use expect_test::expect;
-use schedlab_audit::{Answer, Audit, Decision, GroupFiles, Groups, Options};
+use schedlab_audit::{Answer, Audit, Decision, Options};
+use schedlab_recording::{GroupFiles, Groups};
 use schedlab_sched::Kernel;
 use schedlab_topology::Topology;
 use schedlab_trace::Sink;

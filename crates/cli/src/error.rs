@@ -69,7 +69,7 @@ macro_rules! from_display {
 
 from_display!(
     schedlab::Error,
-    schedlab::audit::FactsError,
+    schedlab::recording::FactsError,
     schedlab::kernel_tree::Error,
     schedlab::machine::MachineError,
     schedlab::sched::KernelError,

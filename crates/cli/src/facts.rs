@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use schedlab::audit::{
+use schedlab::recording::{
     AffinityHint, COMMAND, FactTexts, Facts, GroupsHidden, SCHED_EXT_STATE, apply_features, formed,
     strange_lines,
 };

@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
-use schedlab::audit::FactTexts;
+use schedlab::recording::FactTexts;
 use schedlab::topology::Topology;
 
 use crate::error::Error;

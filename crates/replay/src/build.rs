@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::AffinityHint;
+use schedlab_recording::AffinityHint;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Time};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::{
+use schedlab_recording::{
     BadLine, FactTexts, FactsError, Given, Groups, PolicyKind, SeenTask, cgroups, seen_tasks,
 };
 use schedlab_topology::{CpuId, CpuMask, Topology};
@@ -235,7 +235,7 @@ mod tests {
         let mut known = Known::default();
         let before =
             "hierarchy 0\n1 1 / - 0 init\n7 7 /a/deep 47 0 make\n9 9 /c 48 -5 sh\n10 9 /c 48 -5 make\n";
-        let files = schedlab_audit::GroupFiles {
+        let files = schedlab_recording::GroupFiles {
             before,
             after: before,
             cgroups: "/a/cpu.weight 50\n",

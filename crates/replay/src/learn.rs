@@ -24,7 +24,7 @@ mod wakeups;
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::{Clones, MadeGroups};
+use schedlab_recording::{Clones, MadeGroups};
 use schedlab_trace::{Comm, Event, Hotplugs, Kind, Sink};
 use schedlab_units::{Pid, Time};
 use schedlab_workload::Did;
@@ -39,7 +39,7 @@ use crate::lags::Lags;
 use crate::learned::{Begin, Learned, Step, TaskIndex};
 use crate::yields::{Yields, between_calls};
 
-/// A sink that learns. Times of events never go back (see [`schedlab_audit::Steady`]).
+/// A sink that learns. Times of events never go back (see [`schedlab_recording::Steady`]).
 #[derive(Debug, Default)]
 pub struct Learner {
     programs: Programs,

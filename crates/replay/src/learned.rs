@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_audit::Given;
+use schedlab_recording::Given;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, bound_kthread, is_kworker};
 use schedlab_units::{Duration, Pid, Time};

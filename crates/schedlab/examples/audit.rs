@@ -6,7 +6,8 @@ use std::fs::{File, read_to_string};
 use std::io::BufReader;
 use std::path::Path;
 
-use schedlab::audit::{Audit, FactTexts, Facts};
+use schedlab::audit::{Audit, Options};
+use schedlab::recording::{FactTexts, Facts};
 use schedlab::trace::read::{feed, ftrace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Path::new(&folder);
     let texts = FactTexts::beside(folder, |path| read_to_string(path))?;
     let facts = Facts::of_trace(folder, &texts)?;
-    let mut audit = Audit::new(&facts.topology, &facts.kernel, facts.options());
+    let mut audit = Audit::new(&facts.topology, &facts.kernel, Options::of(&facts));
     let text = flate2::read::GzDecoder::new(File::open(folder.join("trace.txt.gz"))?);
     feed(ftrace::Reader::new(BufReader::new(text)), &mut audit)?;
     let (report, _) = audit.finish();

@@ -2,8 +2,9 @@
 
 use std::io::{Cursor, Read, Seek};
 
-use crate::audit::{Audit, AuditReport, Facts, Options};
+use crate::audit::{Audit, AuditReport, Options};
 use crate::error::Error;
+use crate::recording::Facts;
 use crate::trace::read::{feed, open};
 
 /// Judges every decision of a recording; [`Facts::options`] are options to begin with.

@@ -34,6 +34,7 @@ pub use schedlab_html as html;
 pub use schedlab_kernel_tree as kernel_tree;
 pub use schedlab_lockstep as lockstep;
 pub use schedlab_machine as machine;
+pub use schedlab_recording as recording;
 pub use schedlab_replay as learned;
 pub use schedlab_report as report;
 pub use schedlab_sched as sched;

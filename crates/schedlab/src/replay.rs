@@ -17,8 +17,8 @@ mod passes;
 mod state;
 mod trial;
 
-use schedlab_audit::{AffinityHint, Steady};
 use schedlab_machine::{Machine, Mechanism, Without};
+use schedlab_recording::{AffinityHint, Steady};
 use schedlab_replay::{Known, Learned, Learner, Options, PROLOGUE};
 use schedlab_report::metrics::{Busy, Counts, Migrations, WakeupLatency};
 use schedlab_report::{Direction, Table};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use schedlab_audit::{FactTexts, Facts};
+use schedlab_recording::{FactTexts, Facts};
 use schedlab_trace::Event;
 use schedlab_trace::read::{feed, ftrace};
 

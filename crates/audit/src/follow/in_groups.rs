@@ -12,7 +12,7 @@ use schedlab_units::{Pid, TaskId, Time};
 
 use super::grouping::InGroups;
 use super::shadow::Shadow;
-use crate::facts::groups::moves_with;
+use schedlab_recording::moves_with;
 
 impl Shadow {
     /// The groups of a task at its first event: the listed ones, or its parent's, unless it was moved before.

@@ -7,11 +7,11 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, Event, bound_kthread, is_disproved};
 use schedlab_units::{Pid, TaskId, Time};
 
-use crate::facts::policies::PolicyKind;
 use crate::follow::charged::Charged;
 use crate::follow::pairing::LaterPrio;
 use crate::follow::shadow::{Known, Shadow};
 use crate::follow::sync_flags::SyncFlags;
+use schedlab_recording::PolicyKind;
 
 /// The policy assumed for a deadline task: no event shows its budget, so it never runs out here.
 const DEADLINE: Policy = Policy::Deadline { runtime: 1 << 40, deadline: 1 << 40, period: 1 << 40 };

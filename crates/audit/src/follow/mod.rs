@@ -1,6 +1,5 @@
 //! The shadow: a scheduler that is kept in step with a recording. It knows no verdict and supposes nothing.
 
-pub mod affinity;
 pub mod averages;
 pub mod bounds;
 pub mod budget_timers;
@@ -29,7 +28,6 @@ pub mod runtime;
 pub mod scan_limits;
 pub mod shadow;
 pub mod slack;
-pub mod steady;
 pub mod sync_flags;
 pub mod turn;
 pub mod turns;

@@ -11,8 +11,6 @@ use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
-use crate::facts::policies::{Policies, PolicyKind};
-use crate::follow::affinity::AffinityHint;
 use crate::follow::averages::Averages;
 use crate::follow::budget_timers::BudgetTimers;
 use crate::follow::charged::Charged;
@@ -27,6 +25,8 @@ use crate::follow::scan_limits::ScanLimits;
 use crate::follow::slack::Slack;
 use crate::follow::sync_flags::SyncFlags;
 use crate::follow::turn::Turns;
+use schedlab_recording::AffinityHint;
+use schedlab_recording::{Policies, PolicyKind};
 
 /// Idle stamp of a CPU that went idle at an unknown time before the recording.
 const IDLE_BEFORE: u64 = 1;

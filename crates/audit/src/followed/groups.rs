@@ -1,9 +1,9 @@
 //! How tasks come into their groups.
 
-use crate::facts::groups::{GroupFiles, Groups};
 use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::options::Options;
+use schedlab_recording::{GroupFiles, Groups};
 use schedlab_sched::Kernel;
 use schedlab_sched::LOAD_SHIFT;
 use schedlab_topology::Topology;

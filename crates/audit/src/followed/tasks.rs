@@ -5,11 +5,11 @@ use schedlab_topology::Topology;
 use schedlab_trace::Sink;
 use schedlab_trace::read::{Record, ftrace};
 
-use crate::facts::policies::Policies;
-use crate::facts::tasks::hints_of_tasks;
-use crate::follow::affinity::AffinityHint;
 use crate::judge::Audit;
 use crate::options::Options;
+use schedlab_recording::AffinityHint;
+use schedlab_recording::Policies;
+use schedlab_recording::hints_of_tasks;
 use schedlab_units::Pid;
 
 /// Where a task with this name may run after it ran on these CPUs, of two, and whether it is a kernel thread.

@@ -35,7 +35,6 @@ use schedlab_units::TaskId;
 
 use crate::follow::pairing::Pairing;
 use crate::follow::shadow::Shadow;
-use crate::follow::steady::Steady;
 use crate::judge::arrival::Asked;
 use crate::judge::execs::Execs;
 use crate::judge::fork::Forking;
@@ -48,6 +47,7 @@ use crate::report::probe::Comparison;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
 use crate::unknown::hidden::Hidden;
 use crate::unknown::readings::Reading;
+use schedlab_recording::Steady;
 
 /// Judges a trace and passes the events on to `sink`.
 pub struct Audit<S = NullSink> {

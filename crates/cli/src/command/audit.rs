@@ -7,9 +7,10 @@ mod text;
 use std::io::{self, Write};
 use std::path::Path;
 
-use schedlab::audit::{Audit as Shadow, AuditReport, Facts, Listener, Options};
+use schedlab::audit::{Audit as Shadow, AuditReport, Listener, Options};
 use schedlab::html::{Packer, ROOM};
 use schedlab::pages;
+use schedlab::recording::Facts;
 use schedlab::timeline::Builder;
 use schedlab::trace::{NullSink, write};
 use serde_json::{Value, json};
@@ -118,7 +119,7 @@ fn follow<S: Listener>(
         keep_verdicts: args.verdicts,
         nearest: args.verdicts || args.html.is_some() || args.format == AuditFormat::Perfetto,
         stories: args.stories,
-        ..facts.options()
+        ..Options::of(&facts)
     };
     follow_with(recorded, facts, options, sink, false)
 }

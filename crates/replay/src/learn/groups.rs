@@ -1,6 +1,6 @@
 //! Moves of tasks between groups; each is a step of the task wherever it is in its program.
 
-use schedlab_audit::moves_with;
+use schedlab_recording::moves_with;
 use schedlab_units::{Pid, Time};
 
 use super::Learner;
@@ -47,7 +47,7 @@ impl Learner {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use schedlab_audit::{GroupFiles, Groups};
+    use schedlab_recording::{GroupFiles, Groups};
 
     use crate::Known;
     use crate::learn::tests::learn_knowing;

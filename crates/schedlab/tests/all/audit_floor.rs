@@ -7,8 +7,9 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use schedlab::audit::{AuditReport, Counts, Decision, FactTexts, Facts, Groups, Options};
+use schedlab::audit::{AuditReport, Counts, Decision, Options};
 use schedlab::audited::audit_recording;
+use schedlab::recording::{FactTexts, Facts, Groups};
 
 fn audit(kernel: &str, machine: &str, load: &str) -> AuditReport {
     audit_as(kernel, machine, load, true)
@@ -21,7 +22,7 @@ fn audit_as(kernel: &str, machine: &str, load: &str, with_groups: bool) -> Audit
     let facts = Facts::of_trace(&folder, &texts).expect("the facts make a machine and a kernel");
     let groups = if with_groups { facts.groups.clone() } else { Groups::default() };
     let trace = File::open(folder.join("trace.txt.gz")).expect("the trace is there");
-    let options = Options { groups, stories: 0, ..facts.options() };
+    let options = Options { groups, stories: 0, ..Options::of(&facts) };
     audit_recording(trace, &facts, options).expect("the recording can be audited")
 }
 

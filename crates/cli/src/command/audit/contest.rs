@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use schedlab::audit::{Contest, Contested, Facts, Options};
+use schedlab::audit::{Contest, Contested, Options};
+use schedlab::recording::Facts;
 use schedlab::sched::Kernel;
 use schedlab::trace::NullSink;
 use serde_json::{Value, json};
@@ -57,7 +58,7 @@ pub fn of(args: &Audit, audited: &[(&Recorded, Facts, u64)]) -> Result<Option<Ex
             let other = Kernel::parse(name)?;
             facts.kernel = Kernel { tunables: own.tunables.clone(), preempt: own.preempt, ..other };
         }
-        let options = Options { keep_verdicts: true, stories: 0, ..facts.options() };
+        let options = Options { keep_verdicts: true, stories: 0, ..Options::of(&facts) };
         verdicts.push(follow_with(recorded, &facts, options, NullSink, true)?.0.verdicts);
     }
     Ok(Some(Explained { contest: Contest::between(&verdicts), kernels }))

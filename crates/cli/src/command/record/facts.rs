@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-use schedlab::audit::sched_ext;
+use schedlab::recording::sched_ext;
 
 use super::host::{Host, open_without_waiting};
 

@@ -291,7 +291,7 @@ fn a_scheduler_of_sched_ext_is_told_and_noted() {
         let (facts, told) = super::facts::facts(host);
         let note = facts.into_iter().find(|(name, _)| *name == "sched_ext.txt").map(|(_, text)| text);
         (
-            note.is_some_and(|note| schedlab::audit::sched_ext(&note, "").is_some()),
+            note.is_some_and(|note| schedlab::recording::sched_ext(&note, "").is_some()),
             told.join("\n").contains("sched_ext is at work"),
         )
     };

@@ -18,14 +18,13 @@ use std::path::{Path, PathBuf};
 use schedlab_sched::{Kernel, KernelError};
 use schedlab_topology::{SavedSysfs, Topology, TopologyError};
 
+use super::affinity::AffinityHint;
 use super::command::hints_of_command;
 use super::groups::{GroupFiles, Groups};
 use super::in_force::{apply_config, apply_features, apply_tunables};
 use super::policies::Policies;
 use super::sched_ext::sched_ext;
 use super::tasks::{BadLine, SeenTask, has_groups, hints_of_tasks, seen_tasks};
-use crate::follow::affinity::AffinityHint;
-use crate::options::Options;
 
 /// The recorded command; it is beside the trace.
 pub const COMMAND: &str = "cmd.txt";
@@ -258,17 +257,6 @@ impl Facts {
         // Where no groups were listed, all tasks belonged to the session that the machine booted into.
         facts.groups_hidden = facts.groups_hidden.filter(|hidden| *hidden != GroupsHidden::NotListed);
         Ok(facts)
-    }
-
-    /// As options of an audit.
-    pub fn options(&self) -> Options {
-        Options {
-            affinity: self.affinity.clone(),
-            policies: self.policies.clone(),
-            groups: self.groups.clone(),
-            groups_hidden: self.groups_hidden.is_some(),
-            ..Options::default()
-        }
     }
 }
 

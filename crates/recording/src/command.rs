@@ -5,7 +5,7 @@
 
 use schedlab_topology::CpuMask;
 
-use crate::follow::affinity::AffinityHint;
+use super::affinity::AffinityHint;
 
 /// What a command shows about its tasks: `wl_stream 0,4,8,12 4 200` binds `st-*`.
 pub fn hints_of_command(command: &str, nr_cpus: usize) -> Vec<AffinityHint> {

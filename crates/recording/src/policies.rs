@@ -6,50 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::Policy;
 use schedlab_trace::Comm;
 use schedlab_units::Pid;
 
+use super::policy_kind::PolicyKind;
 use super::tasks::{SeenTask, seen_tasks};
-
-/// Which of the policies of a priority a task has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PolicyKind {
-    /// The usual one: SCHED_OTHER, or SCHED_FIFO.
-    #[default]
-    Usual,
-    /// SCHED_BATCH.
-    Batch,
-    /// SCHED_IDLE.
-    Idle,
-    /// SCHED_RR.
-    Rr,
-}
-
-impl PolicyKind {
-    /// The policy with this name, such as `BATCH`.
-    pub fn named(name: &str) -> PolicyKind {
-        match name {
-            "BATCH" => PolicyKind::Batch,
-            "IDLE" => PolicyKind::Idle,
-            "RR" => PolicyKind::Rr,
-            _ => PolicyKind::Usual,
-        }
-    }
-
-    /// The policy of this kind with a priority as traces print it, below 140 and not that of a stopper or a deadline
-    /// task.
-    pub fn policy(self, prio: i32) -> Policy {
-        let real_time = (99 - prio).max(1) as u8;
-        match self {
-            PolicyKind::Rr if prio < 100 => Policy::Rr(real_time),
-            _ if prio < 100 => Policy::Fifo(real_time),
-            PolicyKind::Batch => Policy::Batch,
-            PolicyKind::Idle => Policy::Idle,
-            PolicyKind::Usual | PolicyKind::Rr => Policy::Normal,
-        }
-    }
-}
 
 /// Policies of the tasks that existed when a recording was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,6 +40,7 @@ impl Policies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_sched::Policy;
 
     #[test]
     fn a_number_and_a_name_identify_a_policy() {

@@ -9,8 +9,8 @@ use schedlab_topology::{CpuMask, NR_CPUS_MAX};
 use schedlab_trace::{Comm, bound_kthread};
 use schedlab_units::Pid;
 
-use super::policies::PolicyKind;
-use crate::follow::affinity::AffinityHint;
+use super::affinity::AffinityHint;
+use super::policy_kind::PolicyKind;
 
 /// A task as it was listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
