@@ -139,9 +139,15 @@ type ReadingRow = (Reading, i64, i64, i64);
 
 fn write_readings(rows: &[ReadingRow]) -> Result<(), String> {
     let mut text =
-        head(&["reading", "supposes or keeps", "buys, decisions", "of them exact", "buys wrong rules"]);
+        head(&["reading", "of", "supposes or keeps", "buys, decisions", "of them exact", "buys wrong rules"]);
     for (reading, differ, exact, wrong) in rows {
-        _ = writeln!(text, "| {} | {} | {differ} | {exact} | {wrong} |", reading.name(), reading.sentence());
+        _ = writeln!(
+            text,
+            "| {} | {} | {} | {differ} | {exact} | {wrong} |",
+            reading.name(),
+            reading.of().name(),
+            reading.sentence()
+        );
     }
     READINGS.write(&text)
 }

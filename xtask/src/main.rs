@@ -23,6 +23,7 @@ mod source;
 mod spread;
 mod switches;
 mod tidy;
+mod unknown;
 mod words;
 
 use std::process::ExitCode;
@@ -43,7 +44,8 @@ fn main() -> ExitCode {
         "rules" => rules::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "switches" => switches::run(),
         "tidy" => tidy::check(),
-        _ => Err("usage: cargo xtask tidy | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [ID..] | contested | ablation | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..] | lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,..] [loads=A+..]"
+        "unknown" => unknown::write(),
+        _ => Err("usage: cargo xtask tidy | unknown | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [ID..] | contested | ablation | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..] | lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,..] [loads=A+..]"
             .to_string()),
     };
     match result {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{kernel_map, links, source, words};
+use crate::{kernel_map, links, source, unknown, words};
 
 /// Crates in the order in which they may use each other: each uses only what stands before it.
 const ORDER: [(&str, &[&str]); 22] = [
@@ -78,6 +78,7 @@ pub fn check() -> Result<(), String> {
     wrong.extend(words::odd()?);
     wrong.extend(dependencies()?);
     wrong.extend(folders(&files));
+    wrong.extend(unknown::stale()?);
     for line in &wrong {
         println!("{line}");
     }

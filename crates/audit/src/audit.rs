@@ -25,7 +25,7 @@ use crate::report::counts::AuditReport;
 use crate::report::listener::Listener;
 use crate::report::probe::Comparison;
 use crate::report::verdict::Decision;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::Reading;
 use schedlab_recording::Steady;
 
 impl Audit {

@@ -28,6 +28,5 @@ pub use report::counts::{AuditReport, Counts, DecisionReport};
 pub use report::listener::Listener;
 pub use report::probe::{Carried, CarriedFacts};
 pub use report::verdict::{Answer, Choice, Decision, Numbers, Possible, Verdict};
-pub use unknown::fact::{Fact, Nearest, Otherwise};
-pub use unknown::hidden::Hidden;
-pub use unknown::readings::Reading;
+pub use unknown::list::{Reading, Unknown};
+pub use unknown::otherwise::{Fact, Nearest, Otherwise};

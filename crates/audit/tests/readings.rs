@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use common::judged;
 use expect_test::expect;
-use schedlab_audit::{Answer, Decision, Hidden};
+use schedlab_audit::{Answer, Decision, Unknown};
 
 /// Verdicts of one kind in a trace on two caches of two CPUs: the kernel's choice and the choices that our rules lead
 /// to.
@@ -292,7 +292,7 @@ fn a_task_that_makes_way_early_again_and_again_yields() {
         let turns = verdicts.iter().filter(|verdict| verdict.decision == Decision::Preempt).skip(2);
         let answers = turns.map(|turn| match (turn.answer, turn.hidden) {
             (Answer::Differs, _) => "differs",
-            (Answer::Undecided, Some(Hidden::Yield)) => "may yield",
+            (Answer::Undecided, Some(Unknown::Yield)) => "may yield",
             (Answer::Undecided, _) => "open",
             _ => "agrees",
         });

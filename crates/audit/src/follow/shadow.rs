@@ -168,7 +168,7 @@ pub struct Shadow {
     pub(crate) idle_states: IdleStates,
     /// Runnable tasks gave way to the idle task, so some group has a quota.
     pub quota_shown: bool,
-    /// Hidden facts have the values that earlier events suggest; switched off where nothing is inferred from the
+    /// Unknown facts have the values that earlier events suggest; switched off where nothing is inferred from the
     /// outcome.
     pub trusts: bool,
     /// A CPU may be held up between reading its clock and writing its event.

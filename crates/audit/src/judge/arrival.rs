@@ -14,7 +14,7 @@ use crate::follow::shadow::Shadow;
 use crate::judge::spare::Spare;
 use crate::report::verdict::Verdict;
 use crate::report::verdict::{Choice, Possible};
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 /// Fractions of the error by which a single virtual time is moved.
 const PARTS: [i64; 2] = [1, 8];
@@ -69,7 +69,7 @@ pub fn possible(
     let choice = Choice::Preempt(decided.preempt);
     let mut found = spare.list();
     found.push(Possible { choice, reason: decided.reason.name(), hidden: None, numbers: number });
-    let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime };
+    let hidden = if shadow.groups_hidden { Unknown::Groups } else { Unknown::VirtualTime };
     let other = Possible {
         choice: Choice::Preempt(!decided.preempt),
         reason: decided.reason.name(),
@@ -205,6 +205,6 @@ pub fn slice(spare: &mut Spare, over: bool, reason: Reason) -> Vec<Possible> {
 }
 
 /// An answer to whether a turn is over.
-pub fn turn(over: bool, reason: Reason, hidden: Option<Hidden>) -> Possible {
+pub fn turn(over: bool, reason: Reason, hidden: Option<Unknown>) -> Possible {
     Possible { choice: Choice::Preempt(over), reason: reason.name(), hidden, numbers: Default::default() }
 }

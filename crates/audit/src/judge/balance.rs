@@ -15,7 +15,7 @@ use crate::follow::bounds::{self, Width};
 use crate::follow::leaving;
 use crate::follow::shadow::Shadow;
 use crate::report::verdict::{Choice, Possible};
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 /// How a move was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub fn idle_beside(shadow: &Shadow, moved: Moved) -> Vec<CpuId> {
     group.map_or_else(Vec::new, |group| group.iter().filter(beside).collect())
 }
 
-/// What a pass may move, the most likely first. Hidden facts are varied until one value leads to the recorded move.
+/// What a pass may move, the most likely first. Unknown facts are varied until one value leads to the recorded move.
 pub fn of_pass(shadow: &mut Shadow, asked: Asked, moved: Moved, now: Time) -> Vec<Possible> {
     let both = |span: &CpuMask| span.contains(moved.from) && span.contains(moved.to);
     let common = shadow.sched.domains.walk(asked.by).find(|(_, sd)| both(&sd.span)).map(|(id, _)| id);
@@ -138,11 +138,11 @@ impl Pass {
 
     /// Adds what the pass does in the current state. If that does not lead to the recorded move, also tries other
     /// numbers of failed passes. Returns whether the pass is made at all.
-    fn ask_all(&self, shadow: &mut Shadow, hidden: Option<Hidden>, found: &mut Vec<Possible>) -> bool {
+    fn ask_all(&self, shadow: &mut Shadow, hidden: Option<Unknown>, found: &mut Vec<Possible>) -> bool {
         let (src, makes) = self.ask(shadow, hidden, found);
         let may_hang = src.is_some() || makes && shadow.sched.sched_cache_active();
         if may_hang && !self.is_in(shadow, found) {
-            self.with_failures(shadow, src, Some(hidden.unwrap_or(Hidden::BalanceTime)), found);
+            self.with_failures(shadow, src, Some(hidden.unwrap_or(Unknown::BalanceTime)), found);
         }
         makes
     }
@@ -152,7 +152,7 @@ impl Pass {
     fn ask(
         &self,
         shadow: &Shadow,
-        hidden: Option<Hidden>,
+        hidden: Option<Unknown>,
         found: &mut Vec<Possible>,
     ) -> (Option<CpuId>, bool) {
         let decision = shadow.sched.decide_balance(self.asked.by, self.sd, self.asked.idle, self.now);
@@ -164,7 +164,7 @@ impl Pass {
         &self,
         shadow: &Shadow,
         decision: &BalanceDecision,
-        hidden: Option<Hidden>,
+        hidden: Option<Unknown>,
         found: &mut Vec<Possible>,
     ) {
         let Moved { task, from, to } = self.moved;
@@ -180,7 +180,7 @@ impl Pass {
         if decision.moved == 0 {
             add(found, Choice::Nothing, decision, hidden);
             if decision.src == Some(from) && self.may_move(shadow) && self.ends_before_all(shadow) {
-                add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
+                add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Unknown::TaskOrder)));
             }
             return;
         }
@@ -195,7 +195,7 @@ impl Pass {
         let may_move = decision.moves().any(|(_, cpu)| cpu == to) && self.may_move(shadow);
         if src == from && may_move {
             // Which task it takes depends on the order of a list, which the trace shows only in part.
-            add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Hidden::TaskOrder)));
+            add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Unknown::TaskOrder)));
         }
     }
 
@@ -221,7 +221,7 @@ impl Pass {
         &self,
         shadow: &mut Shadow,
         src: Option<CpuId>,
-        hidden: Option<Hidden>,
+        hidden: Option<Unknown>,
         found: &mut Vec<Possible>,
     ) {
         let sd = shadow.sched.domains.sd(self.sd);
@@ -252,7 +252,7 @@ impl Pass {
         let capacity = domains.sg(group).sgc as usize;
         let before = domains.sgcs[capacity].imbalance;
         shadow.sched.domains.sgcs[capacity].imbalance = !before;
-        self.ask_all(shadow, Some(Hidden::ImbalanceMark), found);
+        self.ask_all(shadow, Some(Unknown::ImbalanceMark), found);
         shadow.sched.domains.sgcs[capacity].imbalance = before;
     }
 
@@ -278,7 +278,7 @@ impl Pass {
                     }
                 })
                 .collect();
-            bounds::as_if(shadow, &averages, |shadow| _ = self.ask_all(shadow, Some(Hidden::Loads), found));
+            bounds::as_if(shadow, &averages, |shadow| _ = self.ask_all(shadow, Some(Unknown::Loads), found));
             if self.is_in(shadow, found) {
                 return;
             }
@@ -286,11 +286,11 @@ impl Pass {
     }
 }
 
-fn add(found: &mut Vec<Possible>, choice: Choice, decision: &BalanceDecision, hidden: Option<Hidden>) {
+fn add(found: &mut Vec<Possible>, choice: Choice, decision: &BalanceDecision, hidden: Option<Unknown>) {
     if found.iter().any(|possible| possible.choice == choice) {
         return;
     }
-    let hidden = if found.is_empty() && hidden != Some(Hidden::TaskOrder) { None } else { hidden };
+    let hidden = if found.is_empty() && hidden != Some(Unknown::TaskOrder) { None } else { hidden };
     let numbers = decision.number.into_iter().collect();
     found.push(Possible { choice, reason: decision.reason.name(), hidden, numbers });
 }

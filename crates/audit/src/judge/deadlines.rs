@@ -9,8 +9,7 @@ use super::Audit;
 use crate::judge::pick::may_be_first;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Verdict};
-use crate::unknown::hidden::Hidden;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::{Reading, Unknown};
 
 impl<S: Listener> Audit<S> {
     /// Notes on a pick that no event shows whether the tasks it passed over had a budget.
@@ -19,7 +18,7 @@ impl<S: Listener> Audit<S> {
             return;
         }
         verdict.ours.extend(passed_over.iter().map(|&task| may_be_first(&self.shadow, task)));
-        (verdict.answer, verdict.hidden) = (Answer::AgreesInSet, Some(Hidden::Deadlines));
+        (verdict.answer, verdict.hidden) = (Answer::AgreesInSet, Some(Unknown::Deadlines));
     }
 
     /// An idle CPU goes to sleep, so no task that could run is waiting there.

@@ -14,7 +14,7 @@ use crate::judge::Audit;
 use crate::judge::execs::of_exec;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 /// A stopper that was asked starts within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
@@ -83,7 +83,7 @@ impl<S: Listener> Audit<S> {
             || verdict.answer == Answer::Agrees && earlier.iter().any(|&cpu| cpu != event.cpu)
         {
             verdict.answer = Answer::AgreesInSet;
-            verdict.hidden = Some(Hidden::InMotion);
+            verdict.hidden = Some(Unknown::InMotion);
         }
         verdict.nearest =
             self.why(&verdict, |audit| audit.nearest_of_exec(task, event.cpu, event.time, &verdict.ours));

@@ -8,7 +8,7 @@ use crate::follow::averages::Averages;
 use crate::follow::bounds::{self, Width};
 use crate::follow::shadow::Shadow;
 use crate::report::verdict::{Numbers, Verdict};
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 /// Execs in progress, and their possible outcomes so far.
 #[derive(Default)]
@@ -34,7 +34,7 @@ pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> P
         let placement = shadow.sched.decide_exec(task, now, None);
         shadow.sched.rqs[local].nr_running -= 1;
         if placement.cpu == chosen {
-            found.add(placement, Some(Hidden::DelayedDequeue), Numbers::default());
+            found.add(placement, Some(Unknown::DelayedDequeue), Numbers::default());
             return found;
         }
     }
@@ -49,7 +49,7 @@ pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> P
             .collect();
         let placement = bounds::as_if(shadow, &averages, |shadow| shadow.sched.decide_exec(task, now, None));
         if placement.cpu == chosen {
-            found.add(placement, Some(Hidden::Loads), Numbers::default());
+            found.add(placement, Some(Unknown::Loads), Numbers::default());
             break;
         }
     }

@@ -18,7 +18,7 @@ use crate::judge::fork_tables::ForkTables;
 use crate::judge::possibilities::Possibilities;
 use crate::judge::spare::Spare;
 use crate::report::verdict::Numbers;
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 /// On machines up to this size every CPU is tried; on larger ones only the recorded choice.
 const CPUS_TRIED: usize = 64;
@@ -87,7 +87,7 @@ pub fn with_mark(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option
     set(shadow, &known);
     let mut found = found?;
     for possible in &mut found.list {
-        possible.hidden = Some(Hidden::ImbalanceMark);
+        possible.hidden = Some(Unknown::ImbalanceMark);
     }
     Some(found)
 }
@@ -147,9 +147,9 @@ fn with_tried(
             continue;
         }
         if let Some(placement) = question.with_stamp(cpu) {
-            found.add(placement, Some(Hidden::IdleStamp), Numbers::default());
+            found.add(placement, Some(Unknown::IdleStamp), Numbers::default());
         } else if let Some(placement) = question.with_averages(cpu) {
-            let hidden = if shadow.groups_hidden { Hidden::Groups } else { Hidden::Loads };
+            let hidden = if shadow.groups_hidden { Unknown::Groups } else { Unknown::Loads };
             found.add(placement, Some(hidden), Numbers::default());
         }
     }

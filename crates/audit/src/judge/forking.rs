@@ -16,9 +16,8 @@ use crate::judge::possibilities::Possibilities;
 use crate::judge::spare::Spare;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
-use crate::unknown::hidden::Hidden;
 use crate::unknown::in_motion;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::{Reading, Unknown};
 
 /// A new task is woken within this time.
 const FORK_PATIENCE: Duration = Duration::millis(10);
@@ -89,15 +88,15 @@ impl<S: Listener> Audit<S> {
             let (shadow, spare) = (&mut self.shadow, &mut self.spare);
             let tries = |reading| self.options.without != Some(reading);
             type Judge = fn(&mut Shadow, &mut Spare, Forked) -> Option<Possibilities>;
-            let later: [(Reading, Hidden, Judge); 2] = [
-                (Reading::ForkHeld, Hidden::IdleStamp, fork::with_held),
-                (Reading::ForkMark, Hidden::ImbalanceMark, fork::with_mark),
+            let later: [(Reading, Unknown, Judge); 2] = [
+                (Reading::ForkHeld, Unknown::IdleStamp, fork::with_held),
+                (Reading::ForkMark, Unknown::ImbalanceMark, fork::with_mark),
             ];
             let averages =
                 tries(Reading::ForkAverages).then(|| fork::if_possible(shadow, spare, fork)).flatten();
-            let explained = averages.map(|found| (found, Hidden::Loads));
+            let explained = averages.map(|found| (found, Unknown::Loads));
             let earlier = earlier.filter(|_| tries(Reading::ForkEarlier));
-            let mut explained = explained.or(earlier.map(|found| (found, Hidden::InMotion)));
+            let mut explained = explained.or(earlier.map(|found| (found, Unknown::InMotion)));
             for (reading, hidden, judge) in later {
                 if explained.is_none() && tries(reading) {
                     explained = judge(shadow, spare, fork).map(|found| (found, hidden));
@@ -125,7 +124,7 @@ impl<S: Listener> Audit<S> {
     /// A choice among several that averages leave open says something about averages from before the recording: that
     /// nothing is left of them if it is the likeliest choice, and that something is left otherwise.
     fn learn_of_fork(&mut self, verdict: &Verdict) {
-        let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Hidden::Loads)).count();
+        let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Unknown::Loads)).count();
         if !self.tries(Reading::LearnedRest) {
             return;
         }

@@ -8,7 +8,7 @@ use schedlab_units::{Duration, TaskId, Time};
 use super::Audit;
 use crate::follow::leaving::left_by;
 use crate::report::listener::Listener;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::Reading;
 
 /// A task that has left its queue is switched out within this time.
 const PATIENCE: Duration = Duration::millis(10);

@@ -45,8 +45,7 @@ use crate::report::counts::{AuditReport, Tally};
 use crate::report::listener::Listener;
 use crate::report::probe::Comparison;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
-use crate::unknown::hidden::Hidden;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::{Reading, Unknown};
 use schedlab_recording::Steady;
 
 /// Judges a trace and passes the events on to `sink`.
@@ -118,19 +117,19 @@ impl<S: Listener> Audit<S> {
     }
 
     /// The fact, shown by no event, that may have led the kernel to another choice whatever the rules say.
-    pub(crate) fn hangs_on(&self, verdict: &Verdict) -> Option<Hidden> {
+    pub(crate) fn hangs_on(&self, verdict: &Verdict) -> Option<Unknown> {
         if let (Decision::Wakeup | Decision::Fork | Decision::Exec, Some(ours)) =
             (verdict.decision, verdict.ours.first())
             && let Choice::Cpu(cpu) = ours.choice
             && !self.shadow.cpu_known[cpu]
         {
             // It may have been busy all along.
-            return Some(Hidden::Unmet);
+            return Some(Unknown::Unmet);
         }
         if unseen::is_unseen(&self.shadow, verdict) {
-            return Some(Hidden::UnseenSwitch);
+            return Some(Unknown::UnseenSwitch);
         }
-        quota::hangs_on_quota(&self.shadow, verdict).then_some(Hidden::Quota)
+        quota::hangs_on_quota(&self.shadow, verdict).then_some(Unknown::Quota)
     }
 
     /// How far the kernel's choice is from ours.

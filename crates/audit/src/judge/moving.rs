@@ -11,9 +11,8 @@ use crate::judge::Audit;
 use crate::judge::balance::{self, Asked, Moved, Occasion};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
-use crate::unknown::hidden::Hidden;
 use crate::unknown::in_motion;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::{Reading, Unknown};
 
 /// A stopper that was asked starts within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
@@ -73,7 +72,7 @@ impl<S: Listener> Audit<S> {
                     }
                     if verdict.answer == Answer::Differs && self.shadow.was_never_queued(moved.task) {
                         // The task has waited there since before the recording, and so may others.
-                        verdict.without(Hidden::Unmet);
+                        verdict.without(Unknown::Unmet);
                     }
                     verdict.nearest =
                         self.why(&verdict, |audit| audit.nearest_of_move(moved, asked, event.time));
@@ -188,7 +187,7 @@ impl<S: Listener> Audit<S> {
         for home in [Some(moved.to), None] {
             let other = self.shadow.sched.preferring(&before, home);
             self.shadow.sched.set_preference(process, &other);
-            if verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Hidden::CacheHome) {
+            if verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Unknown::CacheHome) {
                 return;
             }
         }
@@ -203,7 +202,7 @@ impl<S: Listener> Audit<S> {
         }
         let before = self.shadow.sched.clone();
         self.shadow.sched.undo_dequeue(task, now);
-        if !verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Hidden::DelayedDequeue) {
+        if !verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Unknown::DelayedDequeue) {
             self.shadow.sched = before;
         }
     }
@@ -225,7 +224,7 @@ impl<S: Listener> Audit<S> {
         let counts = in_motion::counted(&self.shadow, event.cpu, from, self.pairing.ahead(until));
         let own = states.iter().copied().find(|changing| changing.cpu == event.cpu);
         let pending = std::mem::take(&mut self.shadow.sched.rqs[to].ttwu_pending);
-        let mut follows = |possible: Vec<Possible>| verdict.takes(&possible, Hidden::InMotion);
+        let mut follows = |possible: Vec<Possible>| verdict.takes(&possible, Unknown::InMotion);
         let shadow = &mut self.shadow;
         let _ = pending && follows(ask(shadow))
             || states.iter().any(|&state| follows(in_motion::as_if(shadow, state, &ask)))

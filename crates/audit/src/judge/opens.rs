@@ -6,7 +6,7 @@ use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use super::possibilities::Possibilities;
 use crate::follow::pairing::Fate;
 use crate::report::verdict::{Answer, Choice, Possible, Verdict};
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 /// A wake-up that was begun on a CPU and is not committed yet.
 pub(crate) struct Open {
@@ -27,7 +27,7 @@ pub(crate) struct Open {
 
 impl Open {
     /// The task stays where it is, without a choice, if `hidden` holds.
-    pub(crate) fn stays(&mut self, reason: Reason, hidden: Hidden) {
+    pub(crate) fn stays(&mut self, reason: Reason, hidden: Unknown) {
         let choice = Choice::Cpu(self.fate.cpu);
         let numbers = Default::default();
         self.verdict.ours.push(Possible { choice, reason: reason.name(), hidden: Some(hidden), numbers });

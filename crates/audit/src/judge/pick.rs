@@ -12,7 +12,7 @@ use schedlab_units::{Pid, TaskId, Time};
 use crate::follow::shadow::Shadow;
 use crate::judge::spare::{Spare, Waiting};
 use crate::report::verdict::{Answer, Choice, Numbers, Possible};
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 /// What a CPU may switch to. Delayed sleepers that come first leave the queue.
 pub fn of_switch(
@@ -38,7 +38,7 @@ pub fn of_switch(
         return found;
     }
     let (choice, reason) = (found[0].choice, found[0].reason);
-    let hidden = Some(if shadow.groups_hidden { Hidden::Groups } else { Hidden::VirtualTime });
+    let hidden = Some(if shadow.groups_hidden { Unknown::Groups } else { Unknown::VirtualTime });
     let mut waiting = std::mem::take(&mut spare.waiting);
     may_come_first(shadow, shadow.sched.root_cfs_id(cpu), &mut waiting, &mut |task| {
         let other = Choice::Task(shadow.known(task).pid);
@@ -79,7 +79,7 @@ pub fn may_be_first(shadow: &Shadow, task: TaskId) -> Possible {
     Possible {
         choice: Choice::Task(shadow.known(task).pid),
         reason: Reason::PickClass.name(),
-        hidden: Some(Hidden::Deadlines),
+        hidden: Some(Unknown::Deadlines),
         numbers: Numbers::default(),
     }
 }

@@ -9,8 +9,7 @@ use crate::judge::Audit;
 use crate::judge::pick;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
-use crate::unknown::hidden::Hidden;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::{Reading, Unknown};
 
 impl<S: Listener> Audit<S> {
     /// Whether a pick that differs is explained by the largest errors of virtual times, or by a fact that no event
@@ -30,7 +29,7 @@ impl<S: Listener> Audit<S> {
             self.judge_throttled(verdict, next, clock);
         }
         if verdict.answer == Answer::Differs && has_quota_again {
-            verdict.without(Hidden::Quota);
+            verdict.without(Unknown::Quota);
         }
         if verdict.answer == Answer::Differs && !self.shadow.groups_hidden && self.tries(Reading::LostTurn) {
             let kernel = verdict.kernel;
@@ -43,7 +42,7 @@ impl<S: Listener> Audit<S> {
             };
             if self.shadow.find_lost_turn(cpu, is_so) {
                 verdict.answer = Answer::AgreesInSet;
-                verdict.hidden = Some(Hidden::LostTurn);
+                verdict.hidden = Some(Unknown::LostTurn);
             }
         }
     }
@@ -57,8 +56,8 @@ impl<S: Listener> Audit<S> {
         let passed_over = self.passes_over(cpu, next, clock);
         let slice = self.judge_slice(event, next, clock).filter(|_| !has_quota_again);
         match slice.as_ref().and_then(|slice| slice.hidden) {
-            Some(Hidden::Yield) => self.shadow.sched.yield_task(cpu, clock),
-            Some(Hidden::Quota) => {
+            Some(Unknown::Yield) => self.shadow.sched.yield_task(cpu, clock),
+            Some(Unknown::Quota) => {
                 if let Some(prev) = self.shadow.find(prev_pid) {
                     self.shadow.throttle(prev, clock);
                 }
@@ -67,7 +66,7 @@ impl<S: Listener> Audit<S> {
         }
         let idle = Choice::Task(Pid::IDLE);
         let mut verdict = Verdict::begun(now, cpu, Decision::Pick, (prev_pid, prev_comm), idle);
-        verdict.hidden = Some(Hidden::Unmet);
+        verdict.hidden = Some(Unknown::Unmet);
         let mut here = true;
         if let Curr::Task(task) = next {
             verdict.kernel = Choice::Task(self.shadow.known(task).pid);
@@ -86,7 +85,7 @@ impl<S: Listener> Audit<S> {
         if verdict.answer == Answer::Differs
             && let Some((task, to)) = self.moved_unseen(&verdict)
         {
-            verdict.without(Hidden::UnseenMove);
+            verdict.without(Unknown::UnseenMove);
             self.shadow.migrate(&[task], to, now);
         }
         if self.shadow.groups_hidden {
@@ -94,7 +93,7 @@ impl<S: Listener> Audit<S> {
             verdict.doubt(verdict.ours.len());
         }
         if has_budget_again {
-            verdict.without(Hidden::Deadlines);
+            verdict.without(Unknown::Deadlines);
         }
         self.may_have_budget(&mut verdict, &passed_over);
         verdict.nearest = self.why(&verdict, |audit| {

@@ -15,7 +15,7 @@ use crate::judge::possibilities::{Possibilities, Telling};
 use crate::judge::search::{Assumption, Search, Target};
 use crate::judge::spare::Spare;
 use crate::report::verdict::Numbers;
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 use crate::unknown::sync_flag::may_be_sync;
 
 /// Everything that a wake-up may lead to in the shadow's current state.
@@ -53,7 +53,7 @@ fn of_rt(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
     let others = nearest.filter(|nearest| nearest.in_turn && !shadow.any_cpu_known[this]);
     for cpu in others.iter().flat_map(|nearest| nearest.cpus.iter()) {
         let placement = Placement { in_turn: true, ..Placement::new(cpu, Reason::LowestRt) };
-        found.add(placement, Some(Hidden::CpuRotation), Numbers::default());
+        found.add(placement, Some(Unknown::CpuRotation), Numbers::default());
     }
 }
 
@@ -67,7 +67,7 @@ fn of_dl(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
         let nearest = sched.find_later_rq(wakeup.task, this);
         for cpu in nearest.cpus.iter() {
             let placement = Placement { in_turn: nearest.in_turn, ..Placement::new(cpu, Reason::LaterDl) };
-            found.add(placement, Some(Hidden::Deadlines), Numbers::default());
+            found.add(placement, Some(Unknown::Deadlines), Numbers::default());
         }
     }
 }
@@ -87,7 +87,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
         for sync in [false, true] {
             let decision = shadow.sched.decide_wakeup(&Wakeup { sync, ..*wakeup }, now, None);
             let placement = decision.placement.expect("a CPU is chosen");
-            found.add(placement, Some(Hidden::SyncFlag), Numbers::default());
+            found.add(placement, Some(Unknown::SyncFlag), Numbers::default());
         }
         return;
     }
@@ -124,9 +124,9 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
             if !counts && found.telling.is_none() || sync && spreads || !spreads && flag == Some(!sync) {
                 continue;
             }
-            let flips = (spreads != wide).then_some(Hidden::WakeeFlips);
+            let flips = (spreads != wide).then_some(Unknown::WakeeFlips);
             let mut reading =
-                Assumption { takes: sync.then_some(Hidden::SyncFlag).or(flips), counts, first: true };
+                Assumption { takes: sync.then_some(Unknown::SyncFlag).or(flips), counts, first: true };
             let (first, second) = if spreads {
                 (spreading(shadow, wakeup, prev), None)
             } else {
@@ -241,7 +241,7 @@ fn affine(
     if !close && !shadow.groups_hidden {
         return (target, None);
     }
-    let hidden = if close { Hidden::Loads } else { Hidden::Groups };
+    let hidden = if close { Unknown::Loads } else { Unknown::Groups };
     let other = if cpu == this { prev } else { this };
     (target, Some(Target { hidden: Some(hidden), numbers, ..plain(reason, other) }))
 }

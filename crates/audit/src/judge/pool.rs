@@ -14,7 +14,7 @@ use crate::judge::Audit;
 use crate::judge::opens::Open;
 use crate::judge::placement;
 use crate::report::listener::Listener;
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 impl Shadow {
     /// Whether a task may be sent back to the CPUs of a pool.
@@ -38,7 +38,7 @@ impl<S: Listener> Audit<S> {
             }
             self.shadow.sched.task_mut(task).wake_cpu = cpu;
             let possible = placement::of_wakeup(&mut self.shadow, &mut self.spare, &open.wakeup, now);
-            if self.takes(open, possible, Hidden::WorkerPool) {
+            if self.takes(open, possible, Unknown::WorkerPool) {
                 return;
             }
         }

@@ -6,7 +6,7 @@ use schedlab_topology::CpuId;
 use crate::follow::flips::Spread;
 use crate::follow::scan_limits::ByLimit;
 use crate::report::verdict::{Choice, Numbers, Possible};
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 /// The possible choices, each CPU once.
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl Possibilities {
     }
 
     /// Adds a choice unless its CPU is already there. The first choice needs no hidden fact.
-    pub fn add(&mut self, placement: Placement, hidden: Option<Hidden>, mut numbers: Numbers) {
+    pub fn add(&mut self, placement: Placement, hidden: Option<Unknown>, mut numbers: Numbers) {
         let choice = Choice::Cpu(placement.cpu);
         if self.has(placement.cpu) {
             return;

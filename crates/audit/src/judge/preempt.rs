@@ -22,9 +22,8 @@ use crate::judge::arrival::{is_by_time, learn, possible};
 use crate::judge::arrival::{slice, turn};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
-use crate::unknown::fact::Nearest;
-use crate::unknown::hidden::Hidden;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::{Reading, Unknown};
+use crate::unknown::otherwise::Nearest;
 
 /// Whether the flags of an event show that the running task is to make way at once.
 pub fn bit_full(flags: Flags) -> Option<bool> {
@@ -60,14 +59,14 @@ impl<S: Listener> Audit<S> {
         }
         let who = self.shadow.known(before.curr).who();
         let mut verdict = Verdict::begun(event.time, before.at, Decision::Preempt, who, Choice::Nothing);
-        verdict.hidden = Some(Hidden::Request);
+        verdict.hidden = Some(Unknown::Request);
         let mut over = None;
         verdict.ours = if !decided.preempt && self.shadow.is_asked(before.at) {
             // The charge found the slice of the task, or that of its group, to be over.
             let mut found = slice(&mut self.spare, true, Reason::SliceEnd);
             let left = before.left_at_most(&self.shadow);
             if left > 0 {
-                found.push(turn(false, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+                found.push(turn(false, Reason::SliceEnd, Some(Unknown::VirtualTime)));
             } else {
                 let error = self.shadow.error_of(SeId(before.curr.0));
                 over = Some((left.unsigned_abs() + 2 * error, error));
@@ -138,7 +137,7 @@ impl<S: Listener> Audit<S> {
         verdict.judge();
         verdict.doubt(2);
         if verdict.answer == Answer::Differs && asked && else_asked {
-            verdict.without(Hidden::SliceEnd);
+            verdict.without(Unknown::SliceEnd);
         }
         let is_there = |shadow: &Shadow| {
             let entry = shadow.sched.task(task);
@@ -149,7 +148,7 @@ impl<S: Listener> Audit<S> {
         let wrong = |ours| ours != asked || verdict.answer == Answer::Differs;
         let to_learn = by_time.filter(|&ours| alone && wrong(ours) && is_there(&self.shadow));
         if to_learn.is_some() && verdict.answer == Answer::Differs && self.is_of_lost_turn(at, task, asked) {
-            verdict.without(Hidden::LostTurn);
+            verdict.without(Unknown::LostTurn);
         }
         verdict.nearest = self.why(&verdict, |audit| match (over, by_time) {
             (Some((by, error)), _) => Some(Nearest::turn_end(false, by, error)),
@@ -172,7 +171,7 @@ impl<S: Listener> Audit<S> {
 
     /// The kernel's answer will not be known.
     fn unanswered(&mut self, mut verdict: Verdict) {
-        verdict.without(Hidden::Request);
+        verdict.without(Unknown::Request);
         self.give(verdict);
     }
 

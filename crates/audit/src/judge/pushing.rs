@@ -13,7 +13,7 @@ use crate::judge::Audit;
 use crate::judge::balance::{Moved, choice};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Choice, Decision, Numbers, Possible, Verdict};
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 impl<S: Listener> Audit<S> {
     /// A waiting real-time or deadline task is moved, by the CPU on which it waits or by the one that pulls it.
@@ -31,7 +31,7 @@ impl<S: Listener> Audit<S> {
         let mut verdict = Verdict::begun(event.time, event.cpu, Decision::Push, who, choice);
         verdict.ours = if moved.to == event.cpu { pulled(shadow, moved) } else { pushed(shadow, moved) };
         if verdict.ours.is_empty() {
-            verdict.without(Hidden::Deadlines);
+            verdict.without(Unknown::Deadlines);
         } else {
             verdict.judge();
         }
@@ -46,7 +46,7 @@ fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
         Class::Dl => deadline_pushes(shadow, moved),
         class => vec![shadow.sched.decide_push(from, class)],
     };
-    let hidden = (pushes.len() > 1).then_some(Hidden::Deadlines);
+    let hidden = (pushes.len() > 1).then_some(Unknown::Deadlines);
     let found = pushes.iter().flat_map(|push| of_push(shadow, moved, push, hidden)).collect();
     let takes_turn = |push: &Push| matches!(push, Push::Moves { task, nearest, .. } if *task == moved.task && nearest.in_turn);
     if pushes.iter().any(takes_turn) {
@@ -93,7 +93,7 @@ fn ask_pushes(shadow: &Shadow, from: CpuId) -> Vec<Push> {
 }
 
 /// What a push may do.
-fn of_push(shadow: &Shadow, moved: Moved, push: &Push, hidden: Option<Hidden>) -> Vec<Possible> {
+fn of_push(shadow: &Shadow, moved: Moved, push: &Push, hidden: Option<Unknown>) -> Vec<Possible> {
     let reason = push.reason();
     let Push::Moves { task, to, nearest } = push else {
         return vec![possible(Choice::Nothing, reason, None)];
@@ -102,7 +102,7 @@ fn of_push(shadow: &Shadow, moved: Moved, push: &Push, hidden: Option<Hidden>) -
     let mut found = vec![possible(at(*to), reason, hidden)];
     if nearest.in_turn && !shadow.any_cpu_known[moved.from] {
         let others = nearest.cpus.iter().filter(|cpu| cpu != to);
-        found.extend(others.map(|cpu| possible(at(cpu), reason, Some(Hidden::CpuRotation))));
+        found.extend(others.map(|cpu| possible(at(cpu), reason, Some(Unknown::CpuRotation))));
     }
     found
 }
@@ -113,7 +113,7 @@ fn pulled(shadow: &mut Shadow, Moved { from, to, task }: Moved) -> Vec<Possible>
     let at = |shadow: &Shadow, task| choice(shadow, Moved { task, from, to });
     if shadow.sched.class_of(task) == Class::Dl {
         let waiting: Vec<TaskId> = shadow.sched.pushable_dls(from, Some(to)).collect();
-        let hidden = (waiting.len() > 1).then_some(Hidden::Deadlines);
+        let hidden = (waiting.len() > 1).then_some(Unknown::Deadlines);
         return waiting.iter().map(|&task| possible(at(shadow, task), Reason::PullHigher, hidden)).collect();
     }
     let Curr::Task(leaves) = shadow.sched.rqs[to].curr else { return vec![nobody()] };
@@ -128,6 +128,6 @@ fn nobody() -> Possible {
     possible(Choice::Nothing, Reason::PullNothing, None)
 }
 
-fn possible(choice: Choice, reason: Reason, hidden: Option<Hidden>) -> Possible {
+fn possible(choice: Choice, reason: Reason, hidden: Option<Unknown>) -> Possible {
     Possible { choice, reason: reason.name(), hidden, numbers: Numbers::default() }
 }

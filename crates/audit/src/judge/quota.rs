@@ -7,8 +7,7 @@ use super::{Audit, pick};
 use crate::follow::shadow::Shadow;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Choice, Decision, Possible, Verdict};
-use crate::unknown::hidden::Hidden;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::{Reading, Unknown};
 
 /// Maximum number of queues on a CPU that may be found throttled at one switch.
 const PASSED_OVER_MAX: usize = 8;
@@ -29,7 +28,7 @@ impl<S: Listener> Audit<S> {
             let Some(task) = first else { break };
             self.shadow.throttle(task, clock);
             let found = pick::of_switch(&mut self.shadow, &mut self.spare, verdict.cpu, next, clock);
-            if verdict.takes(&found, Hidden::Quota) {
+            if verdict.takes(&found, Unknown::Quota) {
                 return;
             }
             first = of(&self.shadow, &found);

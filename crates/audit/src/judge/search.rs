@@ -8,7 +8,7 @@ use crate::follow::scan_limits::ByLimit;
 use crate::follow::shadow::Shadow;
 use crate::judge::possibilities::Possibilities;
 use crate::report::verdict::Numbers;
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
 
 /// A CPU around which an idle one is searched.
 pub struct Target {
@@ -16,14 +16,14 @@ pub struct Target {
     /// The reason why it is the target.
     pub affine: Reason,
     /// The hidden fact that makes it the target, if another CPU may be it as well.
-    pub hidden: Option<Hidden>,
+    pub hidden: Option<Unknown>,
     pub numbers: Numbers,
 }
 
 /// One assumption about what is hidden.
 pub struct Assumption {
     /// The fact that it assumes; `None` for the likeliest case.
-    pub takes: Option<Hidden>,
+    pub takes: Option<Unknown>,
     /// Whether its outcome counts as possible; otherwise it only serves to distinguish guesses.
     pub counts: bool,
     /// It has led to no CPU yet.
@@ -32,7 +32,7 @@ pub struct Assumption {
 
 impl Assumption {
     /// The hidden fact that is needed to reach a CPU, given the fact needed on the way there.
-    fn hidden(&mut self, on_the_way: Option<Hidden>) -> Option<Hidden> {
+    fn hidden(&mut self, on_the_way: Option<Unknown>) -> Option<Unknown> {
         let first = std::mem::replace(&mut self.first, false);
         on_the_way.filter(|_| !first).or(self.takes)
     }
@@ -85,7 +85,7 @@ impl Search<'_> {
         if (scans || core) && shadow.sched.domains.smt_active {
             // Failed searches clear the mark, and it is unknown which of them were made.
             shadow.sched.domains.shared[llc.0 as usize].has_idle_cores = !before.has_idle_cores;
-            self.add(shadow, Some(Hidden::IdleCores), found);
+            self.add(shadow, Some(Unknown::IdleCores), found);
             shadow.sched.domains.shared[llc.0 as usize].has_idle_cores = before.has_idle_cores;
         }
     }
@@ -96,7 +96,7 @@ impl Search<'_> {
         let early = matches!(ended.reason, Reason::TargetIdle | Reason::PrevIdle | Reason::KthreadStack);
         if !early && !shadow.known(self.wakeup.task).recent_known {
             recent(shadow, self.wakeup, self.target.cpu, |shadow| {
-                self.add(shadow, Some(Hidden::RecentCpu), found);
+                self.add(shadow, Some(Unknown::RecentCpu), found);
             });
         }
         ended
@@ -113,7 +113,7 @@ impl Search<'_> {
             return;
         }
         shadow.sched.domains.shared[at].nr_idle_scan = limit;
-        let other = self.add(shadow, Some(Hidden::IdleScanLimit), found);
+        let other = self.add(shadow, Some(Unknown::IdleScanLimit), found);
         let (far, near) = if found_some { (ended, &other) } else { (&other, ended) };
         if far.cpu != near.cpu {
             found.by_limit = Some(ByLimit { llc, finds: far.cpu, looks: far.looks, else_takes: near.cpu });
@@ -130,12 +130,12 @@ impl Search<'_> {
         };
         let Some(own) = shadow.sched.domains.per_cpu[self.wakeup.this_cpu].llc else { return };
         let before = std::mem::replace(&mut shadow.sched.domains.sd_mut(own).avg_scan_cost, cost);
-        self.add(shadow, Some(Hidden::IdleScanLimit), found);
+        self.add(shadow, Some(Unknown::IdleScanLimit), found);
         shadow.sched.domains.sd_mut(own).avg_scan_cost = before;
     }
 
     /// Adds where it ends in the current state.
-    fn add(&mut self, shadow: &Shadow, hidden: Option<Hidden>, found: &mut Possibilities) -> Ended {
+    fn add(&mut self, shadow: &Shadow, hidden: Option<Unknown>, found: &mut Possibilities) -> Ended {
         let Search { wakeup, prev, target, now, .. } = *self;
         let view = View::new(&shadow.sched, now, None);
         let placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);

@@ -14,8 +14,8 @@ use crate::judge::Audit;
 use crate::judge::arrival::{slice, turn};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
-use crate::unknown::fact::Nearest;
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
+use crate::unknown::otherwise::Nearest;
 
 /// The event of a task that moves itself to a control group follows within this time.
 const GROUP_PATIENCE: Duration = Duration::millis(1);
@@ -56,13 +56,13 @@ impl<S: Listener> Audit<S> {
         let mut verdict = self.of_slice(event.time, cpu, curr, false);
         verdict.ours = slice(&mut self.spare, true, Reason::SliceEnd);
         if error > late.0 {
-            verdict.ours.push(turn(false, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+            verdict.ours.push(turn(false, Reason::SliceEnd, Some(Unknown::VirtualTime)));
         }
         verdict.judge();
         verdict.doubt(2);
         if verdict.answer == Answer::Differs && ended.by_timer && self.shadow.budget_timers.may_be_set(cpu) {
             // The slice timer was not set again while it was set for a deadline task.
-            verdict.without(Hidden::Deadlines);
+            verdict.without(Unknown::Deadlines);
         }
         if verdict.answer == Answer::Differs {
             verdict.nearest = Some(Box::new(Nearest::turn_end(false, late.0, error)));
@@ -107,23 +107,23 @@ impl<S: Listener> Audit<S> {
                 verdict.ours[0].numbers.push(("left", left));
                 end = Some(left.max(0) as u64);
                 if left <= 0 || self.shadow.groups_hidden || just_renewed(&self.shadow, prev) {
-                    verdict.ours.push(turn(true, Reason::SliceEnd, Some(Hidden::VirtualTime)));
+                    verdict.ours.push(turn(true, Reason::SliceEnd, Some(Unknown::VirtualTime)));
                 }
             }
         }
         verdict.judge();
         verdict.doubt(2);
         if verdict.answer == Answer::Differs && self.shadow.limit_of(prev).is_some() {
-            verdict.without(Hidden::Quota);
+            verdict.without(Unknown::Quota);
         } else if verdict.answer == Answer::Differs && self.shadow.budget_timers.may_be_set(cpu) {
-            verdict.without(Hidden::Deadlines);
+            verdict.without(Unknown::Deadlines);
             self.shadow.budget_timers.ended(cpu);
         } else if !prev_state.is_preempted() {
             match verdict.answer {
                 Answer::Differs | Answer::Undecided if self.shadow.known(prev).yields() => {
-                    verdict.without(Hidden::Yield);
+                    verdict.without(Unknown::Yield);
                 }
-                Answer::Differs if self.left_early(prev, clock) => verdict.without(Hidden::Yield),
+                Answer::Differs if self.left_early(prev, clock) => verdict.without(Unknown::Yield),
                 _ => {}
             }
         }

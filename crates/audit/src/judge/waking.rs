@@ -22,13 +22,12 @@ use crate::judge::possibilities::Possibilities;
 use crate::judge::preempt;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
-use crate::unknown::hidden::Hidden;
 use crate::unknown::in_motion;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::{Reading, Unknown};
 
 /// The sync flag and the scan limit are learned only from wake-ups with no other hidden facts than these.
-const LEARNED_BESIDE: [Hidden; 4] =
-    [Hidden::SyncFlag, Hidden::IdleScanLimit, Hidden::Loads, Hidden::IdleCores];
+const LEARNED_BESIDE: [Unknown; 4] =
+    [Unknown::SyncFlag, Unknown::IdleScanLimit, Unknown::Loads, Unknown::IdleCores];
 
 /// An exiting task that wakes the tasks waiting for its end is gone within this time.
 const EXIT_PATIENCE: Duration = Duration::micros(3);
@@ -41,7 +40,7 @@ impl<S: Listener> Audit<S> {
         let (this, now) = (event.cpu, event.time);
         let who = self.shadow.known(task).who();
         let mut verdict = Verdict::begun(now, this, Decision::Wakeup, who, Choice::Nothing);
-        verdict.hidden = Some(Hidden::Fate);
+        verdict.hidden = Some(Unknown::Fate);
         let Some(fate) = fate else { return self.give(verdict) };
         verdict.kernel = Choice::Cpu(fate.cpu);
         if fate.by != this && self.shadow.sched.idle_cpu(fate.cpu) {
@@ -125,7 +124,7 @@ impl<S: Listener> Audit<S> {
         }
         if !first {
             open.verdict.answer = Answer::AgreesInSet;
-            open.verdict.hidden = Some(Hidden::InMotion);
+            open.verdict.hidden = Some(Unknown::InMotion);
         }
         spare.give_back(before);
         spare.empty(&mut open.possible);
@@ -177,7 +176,7 @@ impl<S: Listener> Audit<S> {
             && fate.by == open.wakeup.this_cpu
             && self.shadow.may_be_queued(task)
         {
-            open.stays(Reason::StillDelayed, Hidden::DelayedDequeue);
+            open.stays(Reason::StillDelayed, Unknown::DelayedDequeue);
         }
     }
 
@@ -189,7 +188,7 @@ impl<S: Listener> Audit<S> {
             let path = self.shadow.sched.wake_path(&open.wakeup);
             self.shadow.sched.task_mut(task).on_cpu = false;
             if path == WakePath::OnCpuHandover {
-                open.stays(Reason::OnCpuHandover, Hidden::InMotion);
+                open.stays(Reason::OnCpuHandover, Unknown::InMotion);
             }
         }
     }
@@ -201,14 +200,14 @@ impl<S: Listener> Audit<S> {
             let possible = in_motion::as_if(&mut self.shadow, changing, |shadow| {
                 placement::of_wakeup(shadow, &mut self.spare, &open.wakeup, now)
             });
-            if self.takes(open, possible, Hidden::InMotion) {
+            if self.takes(open, possible, Unknown::InMotion) {
                 return;
             }
         }
     }
 
     /// Accepts the outcome of another assumption, if what happened is among it.
-    pub(crate) fn takes(&mut self, open: &mut Open, possible: Possibilities, hidden: Hidden) -> bool {
+    pub(crate) fn takes(&mut self, open: &mut Open, possible: Possibilities, hidden: Unknown) -> bool {
         let explains = open.verdict.takes(&possible.list, hidden);
         if explains {
             open.possible = possible;

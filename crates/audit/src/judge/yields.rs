@@ -6,7 +6,7 @@ use schedlab_units::{TaskId, Time};
 use super::Audit;
 use crate::follow::yields::OFTEN;
 use crate::report::listener::Listener;
-use crate::unknown::readings::Reading;
+use crate::unknown::list::Reading;
 
 impl<S: Listener> Audit<S> {
     /// A task makes way before its turn is over without a request. If it does so often, including in its next turn as

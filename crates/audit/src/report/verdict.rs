@@ -8,8 +8,8 @@ use schedlab_trace::Comm;
 use schedlab_units::{Pid, Time};
 use serde::{Serialize, Serializer};
 
-use crate::unknown::fact::Nearest;
-use crate::unknown::hidden::Hidden;
+use crate::unknown::list::Unknown;
+use crate::unknown::otherwise::Nearest;
 
 /// The kinds of decisions that are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -148,7 +148,7 @@ pub struct Possible {
     pub reason: &'static str,
     /// The hidden fact that is needed to reach this choice, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hidden: Option<Hidden>,
+    pub hidden: Option<Unknown>,
     /// The numbers that decided.
     #[serde(skip_serializing_if = "Numbers::is_empty")]
     pub numbers: Numbers,
@@ -245,7 +245,7 @@ pub struct Verdict {
     pub ours: Vec<Possible>,
     /// What is hidden or missing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hidden: Option<Hidden>,
+    pub hidden: Option<Unknown>,
     /// Distance between the kernel's choice and ours: the number of domains that contain our CPU and not the kernel's,
     /// or the difference in virtual time. Graver disagreements are reported first.
     #[serde(skip)]
@@ -317,7 +317,7 @@ impl Verdict {
     }
 
     /// Accepts the choices that follow from another value of a hidden fact, if what happened is among them.
-    pub fn takes(&mut self, possible: &[Possible], hidden: Hidden) -> bool {
+    pub fn takes(&mut self, possible: &[Possible], hidden: Unknown) -> bool {
         let explains = possible.iter().any(|possible| possible.choice == self.kernel);
         if explains {
             for other in possible {
@@ -339,7 +339,7 @@ impl Verdict {
     }
 
     /// Makes the verdict undecided because a fact is missing.
-    pub fn without(&mut self, missing: Hidden) {
+    pub fn without(&mut self, missing: Unknown) {
         self.answer = Answer::Undecided;
         self.hidden = Some(missing);
     }

@@ -2,7 +2,7 @@
 //! detector, and lists the entries that mention a word.
 
 use schedlab::Rulebook;
-use schedlab::audit::Hidden;
+use schedlab::audit::Unknown;
 use schedlab::commits::{self, Commit};
 use schedlab::figures::FIGURES;
 use schedlab::report::detect::{Detect, Options};
@@ -69,12 +69,24 @@ pub fn run(args: &Explain) -> Result<Status, Error> {
 
 /// The kind, name and sentence of what tables of audits and reports name besides rules and reasons.
 fn others() -> Vec<(&'static str, &'static str, String)> {
-    let hidden = |hidden: &Hidden| {
-        let sentence = format!("A recording does not show {}.", hidden.sentence());
-        ("fact an audit lacks", hidden.name(), sentence)
+    let lacks = |unknown: &Unknown| {
+        let sentence = format!("A recording does not show {}.", unknown.sentence());
+        ("fact an audit lacks", unknown.name(), sentence)
+    };
+    let beyond = |unknown: &Unknown| {
+        let of = unknown.name();
+        let further = unknown.beyond().iter();
+        further.map(move |&(name, had)| {
+            (
+                "fact an audit lacks",
+                name,
+                format!("What would have had to be different: {had}; {of} beyond its bounds."),
+            )
+        })
     };
     let none = "No rule known here determines the choice: it depends on something hidden.";
-    let mut all: Vec<_> = Hidden::ALL.iter().map(hidden).collect();
+    let mut all: Vec<_> =
+        Unknown::ALL.iter().map(lacks).chain(Unknown::ALL.iter().flat_map(beyond)).collect();
     all.push(("row of an audit", "NONE", none.to_owned()));
     let detectors = Detect::new(Options::default()).finish().detectors;
     all.extend(detectors.into_iter().map(|of| ("detector", of.detector, of.looks_for)));

@@ -13,7 +13,7 @@ mod of_wakeup;
 use crate::judge::Audit;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Verdict};
-use crate::unknown::fact::{Nearest, Otherwise};
+use crate::unknown::otherwise::{Nearest, Otherwise};
 
 /// Pairs are tried only among this many nearest facts.
 const PAIRED: usize = 40;
@@ -66,7 +66,7 @@ fn nearest(mut facts: Vec<Otherwise>, mut leads: impl FnMut(&[Otherwise]) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unknown::fact::Fact;
+    use crate::unknown::otherwise::Fact;
     use schedlab_topology::CpuId;
 
     fn cpu(cpu: u16, times: u64) -> Otherwise {

@@ -11,8 +11,8 @@ use crate::judge::Audit;
 use crate::judge::balance::{Asked, Moved, choice, may_move};
 use crate::judge::moving::ask_pass;
 use crate::report::listener::Listener;
-use crate::unknown::fact::{Fact, Nearest, Otherwise};
 use crate::unknown::in_motion::{self, Changing, Counted};
+use crate::unknown::otherwise::{Fact, Nearest, Otherwise};
 
 /// Multiples of their errors by which load averages are moved.
 const LOAD_ERRORS: [u64; 5] = [2, 3, 4, 8, 16];

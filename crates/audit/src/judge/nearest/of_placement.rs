@@ -14,8 +14,8 @@ use crate::judge::fork::{self, Forked};
 use crate::judge::spare::Spare;
 use crate::report::listener::Listener;
 use crate::report::verdict::Possible;
-use crate::unknown::fact::{Fact, Nearest, Otherwise};
 use crate::unknown::in_motion::{self, Changing, Counted, Moves};
+use crate::unknown::otherwise::{Fact, Nearest, Otherwise};
 
 /// Multiples of their errors by which load averages are moved.
 const LOAD_ERRORS: [u64; 6] = [2, 3, 4, 6, 8, 16];

@@ -11,8 +11,8 @@ use super::least::least;
 use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::report::listener::Listener;
-use crate::unknown::fact::Shifted;
-use crate::unknown::fact::{Fact, Nearest, Otherwise};
+use crate::unknown::otherwise::Shifted;
+use crate::unknown::otherwise::{Fact, Nearest, Otherwise};
 
 /// Two siblings in a queue, and the question about them.
 struct Siblings<'a> {

@@ -11,7 +11,7 @@ use crate::judge::Audit;
 use crate::judge::opens::Open;
 use crate::judge::placement;
 use crate::report::listener::Listener;
-use crate::unknown::fact::{Fact, Nearest, Otherwise};
+use crate::unknown::otherwise::{Fact, Nearest, Otherwise};
 use crate::unknown::sync_flag::may_be_sync;
 
 /// Multiples of their errors by which load averages are moved.

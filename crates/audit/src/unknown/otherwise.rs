@@ -7,6 +7,8 @@ use schedlab_units::Pid;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::list::Unknown;
+
 /// What would have had to be different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -124,6 +126,14 @@ impl Fact {
 }
 
 impl Fact {
+    /// The fact of the list that it is: beyond its bounds, or in another value.
+    pub fn of(self) -> Unknown {
+        let of = |unknown: &&Unknown| {
+            unknown.name() == self.name() || unknown.beyond().iter().any(|(name, _)| *name == self.name())
+        };
+        *Unknown::ALL.iter().find(of).expect("a fact is in the list under each of its names")
+    }
+
     /// Whether the fact moves tasks and does not only change a number.
     pub(crate) fn moves_tasks(self) -> bool {
         matches!(self, Fact::DelayedDequeue { .. } | Fact::Sleeper { .. } | Fact::Waited)
@@ -301,5 +311,47 @@ impl Serialize for Nearest {
         fields.serialize_field("ns", &self.first.ns)?;
         fields.serialize_field("times_error", &self.first.times)?;
         fields.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fact_is_in_the_list_once() {
+        let (cpu, shifted) = (CpuId(0), Shifted { pid: None, earlier: true });
+        let both = [true, false];
+        let mut facts = vec![
+            (Fact::IdleCores, "IDLE_CORES"),
+            (Fact::SyncFlag, "SYNC_FLAG"),
+            (Fact::RecentCpu(cpu), "RECENT_CPU"),
+            (Fact::Loads, "LOADS"),
+            (Fact::OnCpu, "IN_MOTION"),
+            (Fact::IdleStamp(cpu), "IDLE_STAMP"),
+            (Fact::Vruntime(shifted), "VIRTUAL_TIME"),
+            (Fact::Deadline(shifted), "VIRTUAL_TIME"),
+            (Fact::Placed(shifted), "VIRTUAL_TIME"),
+            (Fact::Average { earlier: true }, "VIRTUAL_TIME"),
+            (Fact::Unprotected, "VIRTUAL_TIME"),
+            (Fact::Waited, "IN_MOTION"),
+            (Fact::Occasion("idle"), "BALANCE_TIME"),
+        ];
+        facts.extend(both.map(|idle| (Fact::Cpu { cpu, idle, longer: true }, "IN_MOTION")));
+        facts.extend(both.map(|more| (Fact::Queued { cpu, more }, "IN_MOTION")));
+        facts.extend(both.map(|all| (Fact::ScanLimit { all }, "IDLE_SCAN_LIMIT")));
+        facts.extend(both.map(|spreads| (Fact::Flips { spreads }, "WAKEE_FLIPS")));
+        facts.extend(both.map(|queued| (Fact::DelayedDequeue { queued }, "DELAYED_DEQUEUE")));
+        facts.extend(both.map(|queued| (Fact::Sleeper { pid: Pid(1), queued }, "DELAYED_DEQUEUE")));
+        facts.extend(both.map(|sooner| (Fact::TurnEnd { sooner }, "SLICE_END")));
+        for (fact, of) in facts {
+            assert_eq!(fact.of().name(), of, "{}", fact.name());
+        }
+        let further = Unknown::ALL.iter().flat_map(|unknown| unknown.beyond()).map(|(name, _)| *name);
+        let mut names: Vec<&str> = Unknown::ALL.iter().map(|unknown| unknown.name()).chain(further).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "a name means one thing");
     }
 }
