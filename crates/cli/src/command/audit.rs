@@ -119,7 +119,7 @@ fn follow<S: Listener>(
         keep_verdicts: args.verdicts,
         nearest: args.verdicts || args.html.is_some() || args.format == AuditFormat::Perfetto,
         stories: args.stories,
-        ..Options::of(&facts)
+        ..Options::of(facts)
     };
     follow_with(recorded, facts, options, sink, false)
 }
