@@ -82,6 +82,9 @@ impl<S: Scheduler> Engine<'_, S> {
         {
             ns = point.0;
             self.cpus[cpu].resched_at = Some(self.now + Duration(overhead + ns));
+        } else if self.tasks[task.index()].spins_for.is_some() {
+            // It spins until another task ends that. An event after all that work would stand in the queue for good.
+            return;
         }
         self.arm(cpu, self.now + Duration(overhead + ns));
     }

@@ -239,3 +239,37 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schedlab_machine::Machine;
+    use schedlab_sched::Kernel;
+    use schedlab_trace::NullSink;
+    use schedlab_units::Duration;
+    use schedlab_workload::{Op, TaskSpec, WorkloadBuilder};
+
+    use crate::Simulation;
+    use crate::engine::Listens;
+
+    /// A writer and a reader on two CPUs spin for the mutex of their pipe again and again.
+    #[test]
+    fn tasks_that_spin_leave_nothing_in_the_queue_of_events() {
+        let mut w = WorkloadBuilder::new("test");
+        let channel = w.pipe("pipe");
+        let ops = [Op::Write { channel, bytes: 4096 }, Op::Read { channel, bytes: 4096 }];
+        for op in ops {
+            let program = w.program("streams", |p| {
+                p.forever(|p| _ = p.op(op));
+            });
+            w.task(TaskSpec::root("streams", program));
+        }
+        w.stop_after(Duration::millis(50));
+        let workload = w.finish().unwrap();
+        let (machine, kernel) = (Machine::preset("2").unwrap(), Kernel::parse("v6.12").unwrap());
+        let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+        let mut engine = simulation.engine(Listens::of(&NullSink));
+        let limits = simulation.limits(&engine);
+        engine.run(limits, &mut NullSink);
+        assert!(engine.queue.room() < 100, "room for {} events", engine.queue.room());
+    }
+}
