@@ -36,11 +36,11 @@ pub const SET: &[Bench] = set![
     "hackbench-thread-socket", "groups", "time", "the same, threads",
         "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\nkind = \"thread\"\nloops = 20";
     "tbench", "clients", "transactions", "requests and replies of tbench's sizes",
-        "model = \"netperf\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nrequest = 80\nreply = 600\nserver_work = \"2us\"\nclient_work = \"1us\"\nwall = \"40ms\"\nwarmup = \"10ms\"";
+        "model = \"netperf\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nrequest = 80\nreply = 600\nserver_work = \"2us\"\nclient_work = \"1us\"\nwall = \"20ms\"\nwarmup = \"5ms\"";
     "netperf-tcp-rr", "clients", "transactions", "netperf TCP_RR, one byte",
-        "model = \"netperf\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nwall = \"40ms\"\nwarmup = \"10ms\"";
+        "model = \"netperf\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nwall = \"20ms\"\nwarmup = \"5ms\"";
     "netperf-udp-rr", "clients", "transactions", "netperf UDP_RR, one byte",
-        "model = \"netperf\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nstack = \"1500ns\"\nwall = \"40ms\"\nwarmup = \"10ms\"";
+        "model = \"netperf\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nstack = \"1500ns\"\nwall = \"20ms\"\nwarmup = \"5ms\"";
     "netperf-tcp-stream", "clients", "throughput", "netperf TCP_STREAM, 16 KB a send",
         "model = \"netperf\"\nway = \"stream\"\nrequest = 16384\nclients = [1, \"{n/8}\"]\nwall = \"40ms\"\nwarmup = \"10ms\"";
     "netperf-udp-stream", "clients", "throughput", "netperf UDP_STREAM, 1 KB a send",
@@ -60,9 +60,9 @@ pub const SET: &[Bench] = set![
     "perf-bench-pipe", "pairs", "operations", "perf bench sched pipe",
         "model = \"token\"\npairs = [1]\nwall = \"50ms\"";
     "context1", "pairs", "operations", "UnixBench context1, a pair for each copy",
-        "model = \"token\"\npairs = [\"{n/4}\", \"{n}\"]\nwall = \"30ms\"";
+        "model = \"token\"\npairs = [\"{n/4}\", \"{n}\"]\nwall = \"10ms\"";
     "stress-ng-pipe", "pairs", "operations", "stress-ng --pipe, 4 KB",
-        "model = \"token\"\npass = \"stream\"\nbytes = 4096\npairs = [\"{n/4}\", \"{n}\"]\nwall = \"30ms\"";
+        "model = \"token\"\npass = \"stream\"\nbytes = 4096\npairs = [\"{n/4}\", \"{n}\"]\nwall = \"10ms\"";
     "spawn", "parents", "forks", "UnixBench spawn: fork and wait",
         "model = \"spawn\"\nparents = [1, \"{n/4}\"]\nwall = \"50ms\"";
     "execl", "parents", "forks", "UnixBench execl: fork, exec and wait",
