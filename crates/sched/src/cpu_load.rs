@@ -1,7 +1,7 @@
 //! Load, runnable time and utilisation of a CPU, as placement and balancing read them.
 
 use schedlab_topology::CpuId;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::TaskId;
 
 use crate::{CfsRq, CfsRqId, CpuLoad, Feature, Sched};
 
@@ -28,14 +28,6 @@ impl Sched {
             CpuLoad::RunnableLoadAvg => avg.runnable_load_avg,
             CpuLoad::LoadAvg => avg.load_avg,
         }
-    }
-
-    /// Load of a CPU as if a task were not there.
-    ///
-    /// Kernel: cpu_load_without(), kernel/sched/fair.c, v6.12.
-    pub fn cpu_load_without(&self, task: TaskId, cpu: CpuId, now: Time) -> u64 {
-        let load = self.cpu_load(cpu);
-        if self.contributes(task, cpu) { load.saturating_sub(self.task_h_load(task, now)) } else { load }
     }
 
     /// Runnable time of a CPU.

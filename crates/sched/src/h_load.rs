@@ -3,17 +3,18 @@
 //!
 //! A queue's factor is computed once per jiffy, from top to bottom, at the first read; within the jiffy it stays,
 //! although loads change. So a task that just arrived on an empty CPU may count next to nothing. The kernel writes this
-//! cache from readers; so do we, in cells: it is the only thing that a decider writes.
+//! cache from readers; so do we, in cells: it is the only thing that a decider writes, and a hypothetical
+//! question does not.
 
 use schedlab_units::{TaskId, Time};
 
-use crate::{CfsRqId, Sched};
+use crate::{CfsRqId, Sched, View};
 
 impl Sched {
-    /// Hierarchical load of a queue.
+    /// Hierarchical load of a queue. `keeps`: its factor stays for the rest of the jiffy.
     ///
     /// Kernel: update_cfs_rq_h_load(), kernel/sched/fair.c, v6.12.
-    pub fn cfs_rq_h_load(&self, cfs: CfsRqId, now: Time) -> u64 {
+    pub(crate) fn h_load(&self, cfs: CfsRqId, now: Time, keeps: bool) -> u64 {
         let jiffy = self.jiffies(now);
         let queue = self.cfs(cfs);
         if queue.last_h_load_update.get() == jiffy {
@@ -25,10 +26,10 @@ impl Sched {
             Some(&se) => {
                 let entity = self.se(se);
                 let above = entity.cfs_rq.expect("entity has a queue");
-                self.cfs_rq_h_load(above, now) * entity.avg.load_avg / (self.cfs(above).avg.load_avg + 1)
+                self.h_load(above, now, keeps) * entity.avg.load_avg / (self.cfs(above).avg.load_avg + 1)
             }
         };
-        if !self.supposes {
+        if keeps {
             queue.h_load.set(load);
             queue.last_h_load_update.set(jiffy);
         }
@@ -39,9 +40,7 @@ impl Sched {
     ///
     /// Kernel: task_h_load(), kernel/sched/fair.c, v6.12.
     pub fn task_h_load(&self, task: TaskId, now: Time) -> u64 {
-        let se = &self.task(task).se;
-        let cfs = se.cfs_rq.expect("task has a queue");
-        se.avg.load_avg * self.cfs_rq_h_load(cfs, now) / (self.cfs(cfs).avg.load_avg + 1)
+        View::new(self, now, None).task_h_load(task)
     }
 }
 

@@ -69,6 +69,7 @@ mod schedule;
 mod scheduler;
 #[cfg(test)]
 mod sequences;
+mod supposed;
 mod task;
 mod tick;
 mod timeline;
@@ -113,6 +114,7 @@ pub use rules::*;
 pub use sched::Sched;
 pub use schedule::{Deactivate, Pick, Switched};
 pub use scheduler::{PassedOver, Scheduler};
+pub use supposed::Supposed;
 pub use task::{NewTask, Policy, Task, TaskState};
 pub use tick::Ticked;
 pub use touch::{Access, Looked, Shared, Took};

@@ -78,8 +78,6 @@ pub struct Sched {
     pub keeps_balance_reasons: bool,
     /// Balancing decides and leaves its marks, but moves nothing: a recording shows the moves.
     pub balance_watches: bool,
-    /// The present question is hypothetical: it stores no load for the rest of the jiffy.
-    pub supposes: bool,
     /// CPUs with so many RT tasks that they may have some to give.
     pub nr_rt_overloaded: u32,
     /// How far the interrupts are by which those in domains are asked to push, and those that are isolated.
@@ -151,7 +149,6 @@ impl Sched {
             balance_reasons: Vec::new(),
             keeps_balance_reasons: false,
             balance_watches: false,
-            supposes: false,
             nr_rt_overloaded: 0,
             rt_push_loops: Default::default(),
             rt_period_active: false,

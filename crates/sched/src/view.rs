@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use schedlab_topology::CpuId;
-use schedlab_units::Time;
+use schedlab_units::{TaskId, Time};
 
 use crate::wakeup::ForkFacts;
-use crate::{Curr, Kernel, Reason, Rq, Sched, SchedGroup};
+use crate::{CfsRqId, Curr, Kernel, Reason, Rq, Sched, SchedGroup, SdId, SharedId, Supposed};
 
 macro_rules! refusals {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*) => {
@@ -137,8 +137,8 @@ pub struct View<'a> {
     number: Cell<Option<(&'static str, i64)>>,
     passed_over: Option<&'a RefCell<Vec<Candidate>>>,
     leans: Cell<Leans>,
-    /// What the placement of a new task takes for granted instead of the state.
-    pub(crate) facts: Option<&'a ForkFacts>,
+    /// What is taken for granted instead of the state. Such a question leaves nothing behind.
+    supposed: Option<&'a Supposed<'a>>,
 }
 
 impl<'a> View<'a> {
@@ -152,25 +152,85 @@ impl<'a> View<'a> {
             number: Cell::new(None),
             passed_over,
             leans: Cell::new(Leans::default()),
-            facts: None,
+            supposed: None,
         }
     }
 
-    /// A window in which the placement of a new task sees other averages and idle stamps.
-    pub(crate) fn by_facts(sched: &'a Sched, now: Time, facts: &'a ForkFacts) -> View<'a> {
-        View { facts: Some(facts), ..View::new(sched, now, None) }
+    /// A window in which some values are other than in the state. What is asked through it is hypothetical: the load
+    /// factors of queues are not kept for the rest of the jiffy.
+    pub fn supposing(sched: &'a Sched, now: Time, supposed: &'a Supposed<'a>) -> View<'a> {
+        View { supposed: Some(supposed), ..View::new(sched, now, None) }
+    }
+
+    /// Averages and idle stamps that the placement of a new task takes for granted.
+    #[inline]
+    pub(crate) fn facts(&self) -> Option<&'a ForkFacts> {
+        self.supposed.and_then(|supposed| supposed.fork)
+    }
+
+    #[inline]
+    fn or<T>(&self, supposed: impl FnOnce(&Supposed) -> Option<T>, state: impl FnOnce() -> T) -> T {
+        self.supposed.and_then(supposed).unwrap_or_else(state)
+    }
+
+    /// How many CPUs of a cache a search may look at.
+    #[inline]
+    pub(crate) fn nr_idle_scan(&self, llc: SharedId) -> u32 {
+        self.or(|supposed| supposed.nr_idle_scan, || self.sched.domains.shared[llc.0 as usize].nr_idle_scan)
+    }
+
+    /// How long searches over a domain took on average, ns.
+    #[inline]
+    pub(crate) fn avg_scan_cost(&self, sd: SdId) -> u64 {
+        self.or(|supposed| supposed.avg_scan_cost, || self.sched.domains.sd(sd).avg_scan_cost)
+    }
+
+    /// Some core of the CPU's last-level cache may be wholly idle.
+    #[inline]
+    pub(crate) fn test_idle_cores(&self, cpu: CpuId) -> bool {
+        self.or(|supposed| supposed.has_idle_cores, || self.sched.test_idle_cores(cpu))
+    }
+
+    /// The CPU that a task used recently.
+    #[inline]
+    pub(crate) fn recent_used_cpu(&self, task: TaskId) -> Option<CpuId> {
+        let supposed = self.supposed.and_then(|supposed| supposed.recent_used_cpu);
+        supposed.or(self.sched.task(task).recent_used_cpu)
+    }
+
+    /// Whether affinity kept a pass from taking tasks of a group.
+    #[inline]
+    pub(crate) fn is_imbalanced(&self, sgc: u32) -> bool {
+        self.or(|supposed| supposed.imbalance(sgc), || self.sched.domains.sgcs[sgc as usize].imbalance)
+    }
+
+    /// How many passes over a domain have failed.
+    pub(crate) fn nr_balance_failed(&self, sd: SdId) -> u32 {
+        self.or(|supposed| supposed.nr_balance_failed, || self.sched.domains.sd(sd).nr_balance_failed)
+    }
+
+    /// Hierarchical load of a queue.
+    pub(crate) fn cfs_rq_h_load(&self, cfs: CfsRqId) -> u64 {
+        self.sched.h_load(cfs, self.now, self.supposed.is_none())
+    }
+
+    /// Load of a task at the root of its CPU.
+    pub(crate) fn task_h_load(&self, task: TaskId) -> u64 {
+        let se = &self.sched.task(task).se;
+        let cfs = se.cfs_rq.expect("task has a queue");
+        se.avg.load_avg * self.cfs_rq_h_load(cfs) / (self.sched.cfs(cfs).avg.load_avg + 1)
     }
 
     /// Load of a CPU.
     #[inline]
     pub(crate) fn cpu_load(&self, cpu: CpuId) -> u64 {
-        self.facts.map_or_else(|| self.sched.cpu_load(cpu), |facts| facts.load(cpu))
+        self.facts().map_or_else(|| self.sched.cpu_load(cpu), |facts| facts.load(cpu))
     }
 
     /// When a CPU went idle.
     #[inline]
     pub(crate) fn idle_stamp(&self, cpu: CpuId) -> u64 {
-        self.facts.map_or_else(|| self.rq(cpu).idle_stamp, |facts| facts.idle_stamp(cpu))
+        self.facts().map_or_else(|| self.rq(cpu).idle_stamp, |facts| facts.idle_stamp(cpu))
     }
 
     /// The kernel whose rules decide.
@@ -232,7 +292,7 @@ impl<'a> View<'a> {
     }
 
     /// What the placement leans on.
-    pub(crate) fn leans(&self) -> Leans {
+    pub fn leans(&self) -> Leans {
         self.leans.get()
     }
 

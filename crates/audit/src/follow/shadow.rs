@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::{CfsRqId, Curr, Feature, Kernel, Sched, SeId, Took};
+use schedlab_sched::{CfsRqId, Curr, Feature, Kernel, Sched, SeId, Supposed, Took, View};
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -171,6 +171,8 @@ pub struct Shadow {
     /// Unknown facts have the values that earlier events suggest; switched off where nothing is inferred from the
     /// outcome.
     pub trusts: bool,
+    /// The present question is hypothetical and leaves nothing behind.
+    pub supposing: bool,
     /// A CPU may be held up between reading its clock and writing its event.
     pub heeds_holds: bool,
     /// How many CPUs searches may have been allowed to examine.
@@ -240,6 +242,7 @@ impl Shadow {
             idle_states: IdleStates::new(topology.nr_cpus()),
             quota_shown: false,
             trusts: true,
+            supposing: false,
             heeds_holds: true,
             scan_limits: ScanLimits::default(),
             tasks: Pids::default(),
@@ -406,10 +409,24 @@ impl Shadow {
 
     /// Runs `look` under an assumption, without keeping what it learns.
     pub fn suppose<T>(&mut self, look: impl FnOnce(&mut Shadow) -> T) -> T {
-        let before = std::mem::replace(&mut self.sched.supposes, true);
+        let before = std::mem::replace(&mut self.supposing, true);
         let result = look(self);
-        self.sched.supposes = before;
+        self.supposing = before;
         result
+    }
+
+    /// The window for a question about this state.
+    pub fn view(&self, now: Time) -> View<'_> {
+        if self.supposing {
+            self.supposed(now, &Supposed::NOTHING)
+        } else {
+            View::new(&self.sched, now, None)
+        }
+    }
+
+    /// The window for a question about this state with some values replaced.
+    pub fn supposed<'a>(&'a self, now: Time, supposed: &'a Supposed<'a>) -> View<'a> {
+        View::supposing(&self.sched, now, supposed)
     }
 
     /// Whether a task runs.

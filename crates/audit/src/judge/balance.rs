@@ -5,7 +5,7 @@
 //! passes failed before, the exact averages, the order of tasks in the source's list, or the mark that affinity leaves
 //! on a group. The balancer is asked with the shadow's values first, then with other values that these facts may have.
 
-use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId};
+use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId, Supposed};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::Event;
 use schedlab_units::{Pid, TaskId, Time};
@@ -138,24 +138,38 @@ impl Pass {
 
     /// Adds what the pass does in the current state. If that does not lead to the recorded move, also tries other
     /// numbers of failed passes. Returns whether the pass is made at all.
-    fn ask_all(&self, shadow: &mut Shadow, hidden: Option<Unknown>, found: &mut Vec<Possible>) -> bool {
-        let (src, makes) = self.ask(shadow, hidden, found);
+    fn ask_all(&self, shadow: &Shadow, hidden: Option<Unknown>, found: &mut Vec<Possible>) -> bool {
+        self.ask_supposing(shadow, None, hidden, found)
+    }
+
+    /// The same, with other values of the state.
+    fn ask_supposing(
+        &self,
+        shadow: &Shadow,
+        supposed: Option<&Supposed>,
+        hidden: Option<Unknown>,
+        found: &mut Vec<Possible>,
+    ) -> bool {
+        let (src, makes) = self.ask(shadow, supposed, hidden, found);
         let may_hang = src.is_some() || makes && shadow.sched.sched_cache_active();
         if may_hang && !self.is_in(shadow, found) {
-            self.with_failures(shadow, src, Some(hidden.unwrap_or(Unknown::BalanceTime)), found);
+            let supposed = supposed.copied().unwrap_or(Supposed::NOTHING);
+            self.with_failures(shadow, supposed, src, Some(hidden.unwrap_or(Unknown::BalanceTime)), found);
         }
         makes
     }
 
-    /// Adds what the pass does in the current state. Returns the source CPU, if any, and whether the pass is made at
-    /// all.
+    /// Adds what the pass does. Returns the source CPU, if any, and whether the pass is made at all.
     fn ask(
         &self,
         shadow: &Shadow,
+        supposed: Option<&Supposed>,
         hidden: Option<Unknown>,
         found: &mut Vec<Possible>,
     ) -> (Option<CpuId>, bool) {
-        let decision = shadow.sched.decide_balance(self.asked.by, self.sd, self.asked.idle, self.now);
+        let view =
+            supposed.map_or_else(|| shadow.view(self.now), |supposed| shadow.supposed(self.now, supposed));
+        let decision = view.decide_balance(self.asked.by, self.sd, self.asked.idle);
         self.tell(shadow, &decision, hidden, found);
         (decision.src, decision.continue_balancing || decision.src.is_some())
     }
@@ -219,7 +233,8 @@ impl Pass {
     /// cache hotness.
     fn with_failures(
         &self,
-        shadow: &mut Shadow,
+        shadow: &Shadow,
+        supposed: Supposed,
         src: Option<CpuId>,
         hidden: Option<Unknown>,
         found: &mut Vec<Possible>,
@@ -233,27 +248,25 @@ impl Pass {
             if takes_elsewhere[kind(failed)] {
                 continue;
             }
-            shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = failed;
-            let (src, _) = self.ask(shadow, hidden, found);
+            let supposed = Supposed { nr_balance_failed: Some(failed), ..supposed };
+            let (src, _) = self.ask(shadow, Some(&supposed), hidden, found);
             if self.is_in(shadow, found) {
                 break;
             }
             takes_elsewhere[kind(failed)] = src != Some(self.moved.from);
         }
-        shadow.sched.domains.sd_mut(self.sd).nr_balance_failed = before;
     }
 
     /// Tries with and without the mark of an affinity imbalance on the source's group.
-    fn with_mark(&self, shadow: &mut Shadow, found: &mut Vec<Possible>) {
+    fn with_mark(&self, shadow: &Shadow, found: &mut Vec<Possible>) {
         let domains = &shadow.sched.domains;
         let sd = domains.sd(self.sd);
         let group = sd.groups.iter().find(|&group| domains.sg(group).span.contains(self.moved.from));
         let Some(group) = group else { return };
-        let capacity = domains.sg(group).sgc as usize;
-        let before = domains.sgcs[capacity].imbalance;
-        shadow.sched.domains.sgcs[capacity].imbalance = !before;
-        self.ask_all(shadow, Some(Unknown::ImbalanceMark), found);
-        shadow.sched.domains.sgcs[capacity].imbalance = before;
+        let sgc = domains.sg(group).sgc;
+        let mark = [(sgc, !domains.sgcs[sgc as usize].imbalance)];
+        let supposed = Supposed { imbalance: &mark, ..Supposed::NOTHING };
+        self.ask_supposing(shadow, Some(&supposed), Some(Unknown::ImbalanceMark), found);
     }
 
     /// Tries the highest load at the source and the lowest at the destination, first for the source alone, then for its

@@ -55,7 +55,7 @@ impl<S: Listener> Audit<S> {
         let loading: Vec<Pid> = self.pairing.execs(now + LOADING).collect();
         for pid in loading {
             let Some(task) = self.shadow.find(pid).filter(|&task| self.shadow.runs(task)) else { continue };
-            let cpu = self.shadow.sched.decide_exec(task, now, None).cpu;
+            let cpu = self.shadow.view(now).decide_exec(task).cpu;
             match self.execs.ahead.iter_mut().find(|(other, _)| *other == task) {
                 Some((_, cpus)) if cpus.contains(&cpu) => {}
                 Some((_, cpus)) => cpus.push(cpu),

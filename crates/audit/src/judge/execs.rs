@@ -22,7 +22,7 @@ pub struct Execs {
 /// All possible outcomes of an exec, evaluated only as far as needed: `chosen` is what the kernel did.
 pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possibilities {
     let mut found = Possibilities::default();
-    let plain = shadow.sched.decide_exec(task, now, None);
+    let plain = shadow.view(now).decide_exec(task);
     found.add(plain, None, Numbers::default());
     if found.has(chosen) {
         return found;
@@ -31,7 +31,7 @@ pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> P
     if shadow.may_keep_sleepers(local) {
         // A task that sleeps there and is still queued counts as running.
         shadow.sched.rqs[local].nr_running += 1;
-        let placement = shadow.sched.decide_exec(task, now, None);
+        let placement = shadow.view(now).decide_exec(task);
         shadow.sched.rqs[local].nr_running -= 1;
         if placement.cpu == chosen {
             found.add(placement, Some(Unknown::DelayedDequeue), Numbers::default());
@@ -47,7 +47,7 @@ pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> P
             .cpus()
             .map(|cpu| if span.contains(&cpu) { bounds[cpu.index()].0 } else { bounds[cpu.index()].1 })
             .collect();
-        let placement = bounds::as_if(shadow, &averages, |shadow| shadow.sched.decide_exec(task, now, None));
+        let placement = bounds::as_if(shadow, &averages, |shadow| shadow.view(now).decide_exec(task));
         if placement.cpu == chosen {
             found.add(placement, Some(Unknown::Loads), Numbers::default());
             break;

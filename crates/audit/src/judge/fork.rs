@@ -6,8 +6,8 @@
 //! with the lowest averages around it and the highest elsewhere. A CPU that no averages within the bounds lead to is
 //! not asked about.
 
-use schedlab_sched::Placement;
 use schedlab_sched::wakeup::ForkFacts;
+use schedlab_sched::{Placement, Supposed};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
@@ -51,12 +51,22 @@ pub(crate) struct Forking {
 /// Everything that a fork may lead to.
 pub fn of_fork(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Possibilities {
     let only = (shadow.sched.rqs.len() > CPUS_TRIED).then_some(fork.chosen);
-    with_tried(shadow, spare, fork, only, &LIKELY)
+    with_tried(shadow, spare, fork, only, &LIKELY, &[])
 }
 
 /// What a fork may lead to, if that includes the kernel's choice.
 pub fn if_possible(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option<Possibilities> {
-    let found = with_tried(shadow, spare, fork, Some(fork.chosen), &WIDEST);
+    if_supposed(shadow, spare, fork, &[])
+}
+
+/// The same with other marks of groups.
+fn if_supposed(
+    shadow: &mut Shadow,
+    spare: &mut Spare,
+    fork: Forked,
+    marks: &[(u32, bool)],
+) -> Option<Possibilities> {
+    let found = with_tried(shadow, spare, fork, Some(fork.chosen), &WIDEST, marks);
     if found.has(fork.chosen) {
         return Some(found);
     }
@@ -68,24 +78,18 @@ pub fn if_possible(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Opti
 /// shows; or if only that group has the mark.
 pub fn with_mark(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option<Possibilities> {
     let marks = marks(shadow, fork.this);
-    let known: Vec<bool> = marks.iter().map(|&at| shadow.sched.domains.sgcs[at].imbalance).collect();
-    let set = |shadow: &mut Shadow, readings: &[bool]| {
-        for (&at, &mark) in marks.iter().zip(readings) {
-            shadow.sched.domains.sgcs[at].imbalance = mark;
-        }
-    };
-    let other = (0..marks.len()).map(|at| {
+    let is_set = |at: u32| shadow.sched.domains.sgcs[at as usize].imbalance;
+    let known: Vec<(u32, bool)> = marks.into_iter().map(|at| (at, is_set(at))).collect();
+    let other = (0..known.len()).map(|of| {
         let mut reading = known.clone();
-        reading[at] = !reading[at];
+        reading[of].1 = !reading[of].1;
         reading
     });
-    let alone = (0..marks.len()).map(|at| (0..marks.len()).map(|group| group == at).collect());
-    let found = other.chain(alone).find_map(|reading| {
-        set(shadow, &reading);
-        if_possible(shadow, spare, fork)
-    });
-    set(shadow, &known);
-    let mut found = found?;
+    let alone =
+        (0..known.len()).map(|of| known.iter().enumerate().map(|(at, &(sgc, _))| (sgc, at == of)).collect());
+    let mut found = other
+        .chain(alone)
+        .find_map(|reading: Vec<(u32, bool)>| if_supposed(shadow, spare, fork, &reading))?;
     for possible in &mut found.list {
         possible.hidden = Some(Unknown::ImbalanceMark);
     }
@@ -108,11 +112,11 @@ pub fn with_held(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option
 }
 
 /// Groups of more than one CPU in the domains of a CPU, the widest first, as indices of their state.
-fn marks(shadow: &Shadow, this: CpuId) -> Vec<usize> {
+fn marks(shadow: &Shadow, this: CpuId) -> Vec<u32> {
     let domains = &shadow.sched.domains;
     let groups = domains.walk(this).flat_map(|(_, sd)| sd.groups.iter());
     let wide = groups.map(|group| domains.sg(group)).filter(|group| group.span.weight() > 1);
-    let mut marks: Vec<usize> = wide.map(|group| group.sgc as usize).collect();
+    let mut marks: Vec<u32> = wide.map(|group| group.sgc).collect();
     marks.reverse();
     marks
 }
@@ -124,11 +128,15 @@ fn with_tried(
     fork: Forked,
     only: Option<CpuId>,
     readings: &Readings,
+    marks: &[(u32, bool)],
 ) -> Possibilities {
     let Forked { task, this, now, .. } = fork;
     let mut found = spare.possibilities();
     shadow.sched.update_group_sums();
-    let (placement, leans) = shadow.sched.decide_fork_leaning(task, this, now);
+    let supposed = Supposed { imbalance: marks, ..Supposed::NOTHING };
+    let view = if marks.is_empty() { shadow.view(now) } else { shadow.supposed(now, &supposed) };
+    let placement = view.decide_fork(task, this);
+    let leans = view.leans();
     found.add(placement, None, Numbers::default());
     let sure = !leans.averages && leans.idle_stamp > shadow.newest_before();
     if sure || only.is_some_and(|cpu| found.has(cpu)) {
@@ -136,7 +144,7 @@ fn with_tried(
     }
     let mut tables = std::mem::take(&mut spare.fork_tables);
     tables.fill(shadow, task, readings.width, now);
-    let mut question = Question { shadow, fork, readings, tables: &mut tables, reach: None };
+    let mut question = Question { shadow, fork, readings, marks, tables: &mut tables, reach: None };
     let allowed = &shadow.sched.task(task).allowed;
     for cpu in shadow.cpus().filter(|&cpu| allowed.contains(cpu)) {
         let tried = match only {
@@ -183,6 +191,8 @@ struct Question<'a> {
     shadow: &'a Shadow,
     fork: Forked,
     readings: &'a Readings,
+    /// Marks of groups that are supposed.
+    marks: &'a [(u32, bool)],
     tables: &'a mut ForkTables,
     /// CPUs that can be chosen at all within the bounds, once computed.
     reach: Option<CpuMask>,
@@ -191,16 +201,16 @@ struct Question<'a> {
 impl Question<'_> {
     fn reach(&mut self) -> &CpuMask {
         let Forked { task, this, now, .. } = self.fork;
-        let (shadow, tables) = (self.shadow, &self.tables);
+        let (shadow, tables, marks) = (self.shadow, &self.tables, self.marks);
         self.reach.get_or_insert_with(|| {
             let (unknown, stamp) = (|cpu| shadow.idle_before(cpu), shadow.newest_before());
-            shadow.sched.fork_reach(task, this, now, (&tables.least, &tables.most), unknown, stamp)
+            shadow.sched.fork_reach(task, this, now, (&tables.least, &tables.most), marks, unknown, stamp)
         })
     }
 
     /// The placement on this CPU if it was the last to go idle of those that were idle before the recording.
     fn with_stamp(&mut self, cpu: CpuId) -> Option<Placement> {
-        with_stamp(self.shadow, self.fork, &mut self.tables.ours, cpu)
+        with_stamp(self.shadow, self.fork, self.marks, &mut self.tables.ours, cpu)
     }
 
     /// The placement on this CPU if its averages, or those of all CPUs around it, are at their lowest and others at
@@ -209,38 +219,51 @@ impl Question<'_> {
         // Around one CPU alone all assumptions are the same: only its own averages are low.
         let ForkTables { least, most, .. } = &mut *self.tables;
         most.swap(least, cpu);
-        let found = chosen(self.shadow, self.fork, most, cpu);
+        let found = chosen(self.shadow, self.fork, self.marks, most, cpu);
         most.swap(least, cpu);
         if found.is_some() || !self.reach().contains(cpu) {
             return found;
         }
-        let Question { shadow, fork, readings, tables, .. } = self;
+        let Question { shadow, fork, readings, marks, tables, .. } = self;
         let ForkTables { bounds, ours, wider, .. } = &mut **tables;
         wider.clone_from(ours);
         let spans = shadow.sched.domains.walk(cpu).map(|(_, sd)| &*sd.span);
         let mut readings = spans.flat_map(|span| readings.arounds.iter().map(move |&around| (span, around)));
         readings.find_map(|(span, around)| {
             read(shadow, fork.this, bounds, wider, cpu, span, around);
-            chosen(shadow, *fork, wider, cpu)
+            chosen(shadow, *fork, marks, wider, cpu)
         })
     }
 }
 
-fn ask(shadow: &Shadow, fork: Forked, facts: &ForkFacts) -> Placement {
-    shadow.sched.decide_fork_by(fork.task, fork.this, fork.now, facts)
+fn ask(shadow: &Shadow, fork: Forked, marks: &[(u32, bool)], facts: &ForkFacts) -> Placement {
+    let supposed = Supposed { fork: Some(facts), imbalance: marks, ..Supposed::NOTHING };
+    shadow.supposed(fork.now, &supposed).decide_fork(fork.task, fork.this)
 }
 
-fn chosen(shadow: &Shadow, fork: Forked, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
-    let plain = ask(shadow, fork, facts);
-    if plain.cpu == cpu { Some(plain) } else { with_stamp(shadow, fork, facts, cpu) }
+fn chosen(
+    shadow: &Shadow,
+    fork: Forked,
+    marks: &[(u32, bool)],
+    facts: &mut ForkFacts,
+    cpu: CpuId,
+) -> Option<Placement> {
+    let plain = ask(shadow, fork, marks, facts);
+    if plain.cpu == cpu { Some(plain) } else { with_stamp(shadow, fork, marks, facts, cpu) }
 }
 
-fn with_stamp(shadow: &Shadow, fork: Forked, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
+fn with_stamp(
+    shadow: &Shadow,
+    fork: Forked,
+    marks: &[(u32, bool)],
+    facts: &mut ForkFacts,
+    cpu: CpuId,
+) -> Option<Placement> {
     if !shadow.idle_before(cpu) {
         return None;
     }
     let before = facts.set_idle_stamp(cpu, shadow.newest_before());
-    let placement = ask(shadow, fork, facts);
+    let placement = ask(shadow, fork, marks, facts);
     facts.set_idle_stamp(cpu, before);
     (placement.cpu == cpu).then_some(placement)
 }

@@ -25,7 +25,7 @@ impl ForkTables {
     pub fn fill(&mut self, shadow: &Shadow, task: TaskId, width: Width, now: Time) {
         self.bounds.clear();
         self.bounds.extend(shadow.cpus().map(|cpu| bounds::bounds(shadow, cpu, width, now)));
-        self.ours.fill(&shadow.sched, task, now);
+        self.ours.fill(&shadow.view(now), task);
         self.least.clone_from(&self.ours);
         self.most.clone_from(&self.ours);
         for (cpu, &(least, most)) in shadow.cpus().zip(&self.bounds) {

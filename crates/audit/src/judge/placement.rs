@@ -85,13 +85,13 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
             _ => {}
         }
         for sync in [false, true] {
-            let decision = shadow.sched.decide_wakeup(&Wakeup { sync, ..*wakeup }, now, None);
+            let decision = shadow.view(now).decide_wakeup(&Wakeup { sync, ..*wakeup });
             let placement = decision.placement.expect("a CPU is chosen");
             found.add(placement, Some(Unknown::SyncFlag), Numbers::default());
         }
         return;
     }
-    let own = |shadow: &Shadow| wakeup::wake_wide(&View::new(&shadow.sched, now, None), wakeup);
+    let own = |shadow: &Shadow| wakeup::wake_wide(&shadow.view(now), wakeup);
     let (wide, open) = match spread(shadow, wakeup, now) {
         Some(spread) => {
             let answer = (spread.wide, spread.open);
@@ -219,7 +219,7 @@ fn affine(
     now: Time,
 ) -> (Target, Option<Target>) {
     let (sched, this) = (&shadow.sched, wakeup.this_cpu);
-    let view = &View::new(sched, now, None);
+    let view = &shadow.view(now);
     let plain = |affine, cpu| Target { cpu, affine, hidden: None, numbers: Numbers::default() };
     let Some(sd) = over.map(|over| sched.domains.sd(over)) else {
         return (plain(Reason::NoAffine, prev), None);

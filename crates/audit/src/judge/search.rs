@@ -1,10 +1,10 @@
 //! The search for an idle CPU around a target, given the facts that are hidden.
 
-use schedlab_sched::{Feature, Reason, RecentUsedCpu, SharedId, View, Wakeup, wakeup};
+use schedlab_sched::{Feature, Reason, RecentUsedCpu, SharedId, Supposed, Wakeup, wakeup};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use crate::follow::scan_limits::ByLimit;
+use crate::follow::scan_limits::{ByLimit, Range};
 use crate::follow::shadow::Shadow;
 use crate::judge::possibilities::Possibilities;
 use crate::report::verdict::Numbers;
@@ -60,60 +60,69 @@ struct Ended {
 
 impl Search<'_> {
     /// Adds all CPUs where it may end.
-    pub fn add_all(mut self, shadow: &mut Shadow, found: &mut Possibilities) {
+    pub fn add_all(mut self, shadow: &Shadow, found: &mut Possibilities) {
         let llc = shadow.sched.domains.per_cpu[self.target.cpu].llc_shared;
         let Some(llc) = llc else {
-            self.add_without_marks(shadow, found);
+            self.add_plainly(shadow, &Supposed::NOTHING, found);
             return;
         };
-        let before = shadow.sched.domains.shared[llc.0 as usize].clone();
+        let shared = &shadow.sched.domains.shared[llc.0 as usize];
         let range = shadow.scan_range(llc);
-        let limit = &mut shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan;
-        *limit = (*limit).clamp(range.least, range.most);
-        let ended = self.add_without_marks(shadow, found);
+        let limit = shared.nr_idle_scan.clamp(range.least, range.most);
+        let limited = Supposed { nr_idle_scan: Some(limit), ..Supposed::NOTHING };
+        let ended = self.add_plainly(shadow, &limited, found);
         let scans = matches!(
             ended.reason,
             Reason::IdleCpu | Reason::NoIdleCpu | Reason::ScanLimit | Reason::NoScan | Reason::IdleClusterCpu
         );
         if scans && shadow.sched.kernel.has(Feature::SisUtil) {
-            self.add_by_limit(shadow, llc, &ended, found);
+            self.add_by_limit(shadow, (llc, limit, range), &ended, found);
         } else if scans && shadow.sched.kernel.has(Feature::SisProp) {
-            self.add_by_cost(shadow, &ended, found);
+            self.add_by_cost(shadow, &limited, &ended, found);
         }
-        shadow.sched.domains.shared[llc.0 as usize].nr_idle_scan = before.nr_idle_scan;
         let core = matches!(ended.reason, Reason::IdleCore | Reason::IdleCoreFallback | Reason::IdleSmt);
         if (scans || core) && shadow.sched.domains.smt_active {
             // Failed searches clear the mark, and it is unknown which of them were made.
-            shadow.sched.domains.shared[llc.0 as usize].has_idle_cores = !before.has_idle_cores;
-            self.add(shadow, Some(Unknown::IdleCores), found);
-            shadow.sched.domains.shared[llc.0 as usize].has_idle_cores = before.has_idle_cores;
+            let other = Supposed { has_idle_cores: Some(!shared.has_idle_cores), ..Supposed::NOTHING };
+            self.add(shadow, &other, Some(Unknown::IdleCores), found);
         }
     }
 
-    /// Where it ends with the marks of the cache as they are, and the recently used CPUs where it may end earlier.
-    fn add_without_marks(&mut self, shadow: &mut Shadow, found: &mut Possibilities) -> Ended {
-        let ended = self.add(shadow, None, found);
+    /// Where it ends with the mark of the cache as it is, and the recently used CPUs where it may end earlier.
+    fn add_plainly(&mut self, shadow: &Shadow, limited: &Supposed, found: &mut Possibilities) -> Ended {
+        let ended = self.add(shadow, limited, None, found);
         let early = matches!(ended.reason, Reason::TargetIdle | Reason::PrevIdle | Reason::KthreadStack);
-        if !early && !shadow.known(self.wakeup.task).recent_known {
-            recent(shadow, self.wakeup, self.target.cpu, |shadow| {
-                self.add(shadow, Some(Unknown::RecentCpu), found);
-            });
+        let rule = shadow.sched.kernel.rules.recent_used_cpu;
+        if !early && rule != RecentUsedCpu::Off && !shadow.known(self.wakeup.task).recent_known {
+            let target = self.target.cpu;
+            let may_be = |cpu: &CpuId| {
+                shadow.sched.cpus_share_cache(*cpu, target) && shadow.sched.available_idle_cpu(*cpu)
+            };
+            for cpu in shadow.cpus().filter(may_be) {
+                let recent = Supposed { recent_used_cpu: Some(cpu), ..*limited };
+                self.add(shadow, &recent, Some(Unknown::RecentCpu), found);
+            }
         }
         ended
     }
 
     /// Where it ends under another limit. A search that found a CPU finds it under any limit that reaches that far. One
     /// that found none finds none under a lower limit, nor under a higher one once it has examined all.
-    fn add_by_limit(&mut self, shadow: &mut Shadow, llc: SharedId, ended: &Ended, found: &mut Possibilities) {
-        let (at, range) = (llc.0 as usize, shadow.scan_range(llc));
+    fn add_by_limit(
+        &mut self,
+        shadow: &Shadow,
+        (llc, had, range): (SharedId, u32, Range),
+        ended: &Ended,
+        found: &mut Possibilities,
+    ) {
         let found_some = matches!(ended.reason, Reason::IdleCpu | Reason::IdleClusterCpu);
         let stopped = matches!(ended.reason, Reason::ScanLimit | Reason::NoScan);
         let limit = if found_some { range.least } else { range.most };
-        if !(found_some || stopped) || limit == shadow.sched.domains.shared[at].nr_idle_scan {
+        if !(found_some || stopped) || limit == had {
             return;
         }
-        shadow.sched.domains.shared[at].nr_idle_scan = limit;
-        let other = self.add(shadow, Some(Unknown::IdleScanLimit), found);
+        let limited = Supposed { nr_idle_scan: Some(limit), ..Supposed::NOTHING };
+        let other = self.add(shadow, &limited, Some(Unknown::IdleScanLimit), found);
         let (far, near) = if found_some { (ended, &other) } else { (&other, ended) };
         if far.cpu != near.cpu {
             found.by_limit = Some(ByLimit { llc, finds: far.cpu, looks: far.looks, else_takes: near.cpu });
@@ -122,22 +131,26 @@ impl Search<'_> {
 
     /// Where it ends if earlier searches were so expensive that this one may examine few CPUs, or so cheap that it may
     /// examine all. The kernel measures the cost, and no event shows it.
-    fn add_by_cost(&mut self, shadow: &mut Shadow, ended: &Ended, found: &mut Possibilities) {
+    fn add_by_cost(&mut self, shadow: &Shadow, limited: &Supposed, ended: &Ended, found: &mut Possibilities) {
         let cost = match ended.reason {
             Reason::IdleCpu => DEAR,
             Reason::ScanLimit | Reason::NoScan => 0,
             _ => return,
         };
-        let Some(own) = shadow.sched.domains.per_cpu[self.wakeup.this_cpu].llc else { return };
-        let before = std::mem::replace(&mut shadow.sched.domains.sd_mut(own).avg_scan_cost, cost);
-        self.add(shadow, Some(Unknown::IdleScanLimit), found);
-        shadow.sched.domains.sd_mut(own).avg_scan_cost = before;
+        let measured = Supposed { avg_scan_cost: Some(cost), ..*limited };
+        self.add(shadow, &measured, Some(Unknown::IdleScanLimit), found);
     }
 
-    /// Adds where it ends in the current state.
-    fn add(&mut self, shadow: &Shadow, hidden: Option<Unknown>, found: &mut Possibilities) -> Ended {
+    /// Adds where it ends if this is supposed.
+    fn add(
+        &mut self,
+        shadow: &Shadow,
+        supposed: &Supposed,
+        hidden: Option<Unknown>,
+        found: &mut Possibilities,
+    ) -> Ended {
         let Search { wakeup, prev, target, now, .. } = *self;
-        let view = View::new(&shadow.sched, now, None);
+        let view = shadow.supposed(now, supposed);
         let placement = wakeup::select_idle_sibling(&view, wakeup, prev, target.cpu);
         let mut placement = shadow.sched.or_fallback(wakeup.task, placement);
         found.around[usize::from(target.cpu != prev)].push(placement.cpu);
@@ -159,19 +172,4 @@ impl Search<'_> {
             && shadow.sched.task(self.wakeup.task).allowed.contains(this);
         (by_waker && asked_affine).then_some(this)
     }
-}
-
-/// Tries each CPU of the target's cache as the recently used one.
-fn recent(shadow: &mut Shadow, wakeup: &Wakeup, target: CpuId, mut run: impl FnMut(&Shadow)) {
-    if shadow.sched.kernel.rules.recent_used_cpu == RecentUsedCpu::Off {
-        return;
-    }
-    let before = shadow.sched.task(wakeup.task).recent_used_cpu;
-    for cpu in shadow.cpus() {
-        if shadow.sched.cpus_share_cache(cpu, target) && shadow.sched.available_idle_cpu(cpu) {
-            shadow.sched.task_mut(wakeup.task).recent_used_cpu = Some(cpu);
-            run(shadow);
-        }
-    }
-    shadow.sched.task_mut(wakeup.task).recent_used_cpu = before;
 }

@@ -76,10 +76,14 @@ impl LbEnv<'_> {
             return LlcMig::Forbid;
         }
         let group = sched.sched_cache.groups.get(&p.process).filter(|_| !p.kthread);
-        let Some(home) = group.and_then(|group| group.cpu) else { return LlcMig::Unrestricted };
+        let home = group.and_then(|group| Some((group, group.cpu?)));
+        let Some((group, home)) = home else { return LlcMig::Unrestricted };
         let by_order =
             || sched.kernel.has(Feature::AsymBeforeCache) && self.is_idle() && self.sched_asym(dst, src);
-        if sched.cpus_share_cache(src, dst) || by_order() || sched.invalid_llc_nr(p.process, dst) {
+        if sched.cpus_share_cache(src, dst)
+            || by_order()
+            || group.invalid_llc_nr(&sched.kernel, &sched.domains, dst)
+        {
             return LlcMig::Unrestricted;
         }
         let to_preferred = sched.cpus_share_cache(dst, home);
@@ -104,7 +108,7 @@ impl LbEnv<'_> {
     ///
     /// Kernel: migrate_degrades_llc(), kernel/sched/fair.c, v7.2.
     pub(super) fn degrades_llc(&self, task: TaskId) -> Option<NotMoved> {
-        if !self.sched.sched_cache_active() || self.sd.nr_balance_failed > self.sd.cache_nice_tries {
+        if !self.sched.sched_cache_active() || self.failed_before > self.sd.cache_nice_tries {
             None
         } else if self.wrong_llc(task) {
             Some(NotMoved::OtherLlc)
@@ -146,7 +150,7 @@ impl LbEnv<'_> {
             || self.sd.flags.has(SdFlags::SHARE_LLC)
             || asym_misfit
             || stats.group_asym_packing && self.sched.kernel.has(Feature::AsymBeforeCache)
-            || self.sd.nr_balance_failed > self.sd.cache_nice_tries
+            || self.failed_before > self.sd.cache_nice_tries
         {
             return false;
         }

@@ -56,7 +56,7 @@ impl LbEnv<'_> {
             if self.throttled(p.tg, false) {
                 return Err(NotMoved::Throttled);
             }
-            if self.sd.nr_balance_failed == 0 && self.is_ineligible_on_dst(task) {
+            if self.failed_before == 0 && self.is_ineligible_on_dst(task) {
                 return Err(NotMoved::Ineligible);
             }
         } else if self.throttled(p.tg, true) {
@@ -89,7 +89,7 @@ impl LbEnv<'_> {
             }
             return Err(why);
         }
-        if self.task_hot(task) && self.sd.nr_balance_failed <= self.sd.cache_nice_tries {
+        if self.task_hot(task) && self.failed_before <= self.sd.cache_nice_tries {
             return Err(NotMoved::CacheHot);
         }
         Ok(())

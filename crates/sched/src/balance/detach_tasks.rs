@@ -108,7 +108,7 @@ impl LbEnv<'_> {
     /// What a task takes off the imbalance, unless it is too large for it.
     fn fits_imbalance(&self, task: TaskId) -> Result<i64, NotMoved> {
         let sched = self.sched;
-        let failed = self.sd.nr_balance_failed;
+        let failed = self.failed_before;
         match self.migration_type {
             MigrationType::Load => {
                 let mut load = self.task_h_load(task);
@@ -154,7 +154,7 @@ impl LbEnv<'_> {
         let gone = self.detached_load.iter().find(|gone| gone.cfs == cfs);
         let queue = gone.and_then(|gone| gone.aged).unwrap_or(self.sched.cfs(cfs).avg.load_avg);
         let left = queue.saturating_sub(gone.map_or(0, |gone| gone.off));
-        se.avg.load_avg * self.sched.cfs_rq_h_load(cfs, self.now) / (left + 1)
+        se.avg.load_avg * self.view.cfs_rq_h_load(cfs) / (left + 1)
     }
 
     /// Notes that a task goes, and what that changes in the loads of those that are left: its dequeue brings its load and

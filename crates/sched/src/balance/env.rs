@@ -12,7 +12,9 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
 use super::{GroupSeen, MigrationType, Step};
-use crate::{CfsRqId, DstGroup, IdleType, Sched, SchedDomain, SchedGroup, SdFlags, SdId, SgId, SharedId};
+use crate::{
+    CfsRqId, DstGroup, IdleType, Sched, SchedDomain, SchedGroup, SdFlags, SdId, SgId, SharedId, View,
+};
 
 /// Tasks looked at before the queue's lock is given up for a moment.
 pub(super) const SCHED_NR_MIGRATE_BREAK: u32 = 32;
@@ -38,6 +40,8 @@ pub(super) struct Flags {
 
 /// The surroundings of one pass.
 pub(super) struct LbEnv<'a> {
+    /// The window, and the state and the instant behind it.
+    pub view: View<'a>,
     pub sched: &'a Sched,
     pub now: Time,
     pub sd_id: SdId,
@@ -52,6 +56,8 @@ pub(super) struct LbEnv<'a> {
     pub flags: Flags,
     pub imbalance: i64,
     pub migration_type: MigrationType,
+    /// Failed passes before this one.
+    pub failed_before: u32,
     /// Failed passes, this one included.
     pub nr_balance_failed: u32,
     pub loops: u32,
@@ -92,8 +98,15 @@ pub(super) struct Detached {
 
 impl<'a> LbEnv<'a> {
     pub fn new(sched: &'a Sched, cpu: CpuId, sd_id: SdId, idle: IdleType, now: Time) -> LbEnv<'a> {
+        LbEnv::of(View::new(sched, now, None), cpu, sd_id, idle)
+    }
+
+    pub fn of(view: View<'a>, cpu: CpuId, sd_id: SdId, idle: IdleType) -> LbEnv<'a> {
+        let (sched, now) = (view.sched, view.now);
         let sd = sched.domains.sd(sd_id);
+        let failed = view.nr_balance_failed(sd_id);
         LbEnv {
+            view,
             sched,
             now,
             sd_id,
@@ -106,7 +119,8 @@ impl<'a> LbEnv<'a> {
             flags: Flags::default(),
             imbalance: 0,
             migration_type: MigrationType::Load,
-            nr_balance_failed: sd.nr_balance_failed,
+            failed_before: failed,
+            nr_balance_failed: failed,
             loops: 0,
             loop_break: SCHED_NR_MIGRATE_BREAK,
             loop_max: 0,

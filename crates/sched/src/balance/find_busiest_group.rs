@@ -243,7 +243,7 @@ impl LbEnv<'_> {
     }
 
     fn classify(&self, group: &SchedGroup, stats: &mut SgLbStats) {
-        let imbalanced = self.sched.domains.sgcs[group.sgc as usize].imbalance;
+        let imbalanced = self.view.is_imbalanced(group.sgc);
         stats.group_type = stats.classify(self.sched.kernel.features, self.sd.imbalance_pct, imbalanced);
         if stats.group_type == GroupType::Overloaded {
             stats.avg_load = stats.load_per_capacity();

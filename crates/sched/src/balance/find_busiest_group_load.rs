@@ -177,7 +177,7 @@ impl LbEnv<'_> {
         let no_capacity = stats.is_overloaded(sched.kernel.features, self.sd.imbalance_pct);
         stats.group_type = if no_capacity {
             GroupType::Overloaded
-        } else if sgc.imbalance {
+        } else if self.view.is_imbalanced(group.sgc) {
             GroupType::Imbalanced
         } else {
             GroupType::HasSpare

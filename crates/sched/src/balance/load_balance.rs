@@ -17,7 +17,7 @@ use super::find_busiest_group::Balanced;
 use super::{BalanceDecision, MigrationType, Step};
 use crate::{
     ActiveBalance, BalanceModel, Curr, Effect, Feature, IdleType, PinnedMark, Reason, Sched, SdFlags, SdId,
-    SgId, Shared,
+    SgId, Shared, View,
 };
 
 /// Longest interval between passes when all tasks are bound, ms.
@@ -66,7 +66,14 @@ impl Sched {
     ///
     /// Kernel: load_balance(), kernel/sched/fair.c, v4.13 to v7.2.
     pub fn decide_balance(&self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
-        LbEnv::new(self, cpu, sd, idle, now).decide(cpu)
+        View::new(self, now, None).decide_balance(cpu, sd, idle)
+    }
+}
+
+impl View<'_> {
+    /// Decides one pass, by what the window shows.
+    pub fn decide_balance(self, cpu: CpuId, sd: SdId, idle: IdleType) -> BalanceDecision {
+        LbEnv::of(self, cpu, sd, idle).decide(cpu)
     }
 }
 
@@ -152,7 +159,7 @@ impl LbEnv<'_> {
             active: false,
             active_llc: false,
             continue_balancing: true,
-            nr_balance_failed: self.sd.nr_balance_failed,
+            nr_balance_failed: self.failed_before,
             balance_interval: self.sd.balance_interval,
             group_imbalance: None,
             overload: None,

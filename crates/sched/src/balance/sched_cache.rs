@@ -51,8 +51,10 @@ pub struct CacheGroup {
 }
 
 impl CacheGroup {
-    /// [`Sched::invalid_llc_nr`].
-    fn is_unsuitable(&self, kernel: &Kernel, domains: &Domains, cpu: CpuId) -> bool {
+    /// A process with one thread has nothing to gather, one with too many does not fit.
+    ///
+    /// Kernel: invalid_llc_nr(), kernel/sched/fair.c, v7.2.
+    pub(super) fn invalid_llc_nr(&self, kernel: &Kernel, domains: &Domains, cpu: CpuId) -> bool {
         if self.nr_threads <= 1 {
             return true;
         }
@@ -286,7 +288,7 @@ impl Sched {
         group.runtime.age(cpu, epoch);
         group.runtime.add(cpu, epoch, delta);
         let timeout = self.kernel.tunables.llc_epoch_affinity_timeout;
-        let unsuitable = group.is_unsuitable(&self.kernel, &self.domains, cpu);
+        let unsuitable = group.invalid_llc_nr(&self.kernel, &self.domains, cpu);
         if epoch as i64 - group.epoch as i64 > timeout as i64 || unsuitable {
             group.cpu = None;
         }
@@ -297,14 +299,6 @@ impl Sched {
             self.task_mut(task).preferred_llc = preferred;
             self.account_llc_enqueue(cpu, task);
         }
-    }
-
-    /// A process with one thread has nothing to gather, one with too many does not fit.
-    ///
-    /// Kernel: invalid_llc_nr(), kernel/sched/fair.c, v7.2.
-    pub(super) fn invalid_llc_nr(&self, process: u32, cpu: CpuId) -> bool {
-        let group = self.sched_cache.groups.get(&process);
-        group.is_none_or(|group| group.is_unsuitable(&self.kernel, &self.domains, cpu))
     }
 
     /// The tick of a thread: at most once per epoch its process is looked at. The kernel
@@ -334,8 +328,8 @@ impl Sched {
             return;
         }
         group.next_scan = jiffy + period;
-        if self.invalid_llc_nr(process, cpu) {
-            self.sched_cache.groups.get_mut(&process).expect("looked up above").cpu = None;
+        if group.invalid_llc_nr(&self.kernel, &self.domains, cpu) {
+            group.cpu = None;
             return;
         }
         self.find_preferred_llc(cpu, process, jiffy);

@@ -42,7 +42,7 @@ pub fn find_idlest_group(
     };
     // Of those that have room for certain, utilisation decides between some.
     let mut tie = false;
-    let sums = if view.facts.is_none() { view.sched.valid_group_sums() } else { None };
+    let sums = if view.facts().is_none() { view.sched.valid_group_sums() } else { None };
     for id in sd.groups.iter() {
         let group = domains.sg(id);
         if !group.span.intersects(allowed) {
@@ -100,7 +100,7 @@ pub fn find_idlest_group(
 fn surely_has_spare(view: &View, id: SgId, stats: &SgLbStats) -> bool {
     stats.group_type == GroupType::HasSpare
         && stats.sum_nr_running < stats.group_weight
-        && !view.sched.domains.sgc(id).imbalance
+        && !view.is_imbalanced(view.sched.domains.sg(id).sgc)
         && stats.group_misfit_task_load == 0
 }
 
@@ -151,7 +151,7 @@ pub(super) fn update_sg_wakeup_stats(
     if let Some(all) = all_sums.filter(|_| whole()) {
         view.examine_group(group);
         sums = *all.of(id);
-    } else if let (Some(facts), &[cpu], false) = (view.facts, &*group.cpus, asym) {
+    } else if let (Some(facts), &[cpu], false) = (view.facts(), &*group.cpus, asym) {
         // Callers that ask repeatedly mostly ask about CPUs one by one.
         if !only_allowed || p.allowed.contains(cpu) {
             view.examine(cpu);
@@ -160,7 +160,7 @@ pub(super) fn update_sg_wakeup_stats(
     } else {
         for &cpu in group.cpus.iter().filter(|&&cpu| !only_allowed || p.allowed.contains(cpu)) {
             view.examine(cpu);
-            match view.facts {
+            match view.facts() {
                 Some(facts) => sums.add(facts.stats(cpu)),
                 None if counted_on == Some(cpu) => sums.add(&cpu_stats_without(view, cpu, task)),
                 None => sums.add(&sched.cpu_stats(cpu)),
@@ -179,7 +179,7 @@ pub(super) fn update_sg_wakeup_stats(
     if !kernel.has(Feature::GroupWeightZero) {
         stats.group_weight = group.group_weight;
     }
-    stats.group_type = stats.classify(kernel.features, sd.imbalance_pct, sgc.imbalance);
+    stats.group_type = stats.classify(kernel.features, sd.imbalance_pct, view.is_imbalanced(group.sgc));
     let busy = matches!(stats.group_type, GroupType::FullyBusy | GroupType::Overloaded);
     let computed =
         if kernel.has(Feature::ForkAvgLoadInverted) { stats.group_type == GroupType::HasSpare } else { busy };
@@ -189,6 +189,14 @@ pub(super) fn update_sg_wakeup_stats(
     stats
 }
 
+/// Load of a CPU as if a task were not there.
+///
+/// Kernel: cpu_load_without(), kernel/sched/fair.c, v6.12.
+fn cpu_load_without(view: &View, task: TaskId, cpu: CpuId) -> u64 {
+    let load = view.sched.cpu_load(cpu);
+    if view.sched.contributes(task, cpu) { load.saturating_sub(view.task_h_load(task)) } else { load }
+}
+
 /// What a CPU adds to the statistics of its group, as if the task were not there.
 pub(super) fn cpu_stats_without(view: &View, cpu: CpuId, task: TaskId) -> CpuStats {
     let sched = view.sched;
@@ -196,7 +204,7 @@ pub(super) fn cpu_stats_without(view: &View, cpu: CpuId, task: TaskId) -> CpuSta
     // What runs on in a throttled group is no longer counted.
     let nr_running = view.rq(cpu).nr_running.saturating_sub(own);
     CpuStats {
-        load: sched.cpu_load_without(task, cpu, view.now),
+        load: cpu_load_without(view, task, cpu),
         util: sched.cpu_util_without(task, cpu),
         runnable: sched.cpu_runnable_without(task, cpu),
         nr_running,

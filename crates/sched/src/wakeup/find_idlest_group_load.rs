@@ -83,7 +83,7 @@ fn loads(view: &View, id: SgId, task: TaskId) -> Loads {
     for cpu in sched.domains.sg(id).span.iter() {
         view.examine(cpu);
         loads.runnable += sched.cpu_load(cpu);
-        let (avg, util) = match view.facts {
+        let (avg, util) = match view.facts() {
             Some(facts) => (facts.load_avg(cpu), facts.stats(cpu).util),
             None => (sched.root_cfs(cpu).avg.load_avg, sched.cpu_util_without(task, cpu)),
         };

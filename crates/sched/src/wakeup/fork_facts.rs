@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use schedlab_topology::CpuId;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::TaskId;
 
 use crate::cpu_load::UtilParts;
 use crate::group_sums::CpuStats;
@@ -15,7 +15,7 @@ use crate::{CpuLoad, Sched, View};
 
 use super::find_idlest_group::cpu_stats_without;
 
-/// Averages and idle stamps of all CPUs, for [`Sched::decide_fork_by`].
+/// Averages and idle stamps of all CPUs, for [`Supposed::fork`](crate::Supposed::fork).
 #[derive(Debug, Default)]
 pub struct ForkFacts {
     cpus: Vec<Facts>,
@@ -45,18 +45,18 @@ struct Facts {
 }
 
 impl ForkFacts {
-    /// Takes those of the state, for a task that is to be placed.
-    pub fn fill(&mut self, sched: &Sched, task: TaskId, now: Time) {
-        let view = View::new(sched, now, None);
+    /// Takes those that a window shows, for a task that is to be placed.
+    pub fn fill(&mut self, view: &View, task: TaskId) {
+        let sched = view.sched;
         let cpus = sched.rqs.iter().map(|(cpu, rq)| {
             let counted = sched.contributes(task, cpu);
             let own = |average: u64| if counted { average } else { 0 };
             Facts {
-                stats: if counted { cpu_stats_without(&view, cpu, task) } else { sched.cpu_stats(cpu) },
+                stats: if counted { cpu_stats_without(view, cpu, task) } else { sched.cpu_stats(cpu) },
                 load: sched.cpu_load(cpu),
                 load_avg: sched.root_cfs(cpu).avg.load_avg,
                 idle_stamp: rq.idle_stamp,
-                own_load: if counted { sched.task_h_load(task, now) } else { 0 },
+                own_load: if counted { view.task_h_load(task) } else { 0 },
                 own_runnable: own(sched.task(task).se.avg.runnable_avg),
                 util: sched.util_without(task, cpu),
             }

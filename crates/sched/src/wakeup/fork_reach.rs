@@ -12,7 +12,8 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
 use crate::{
-    Feature, ForkGroup, GroupType, Reason, Sched, SchedDomain, SchedGroup, SdFlags, SgId, SgLbStats, View,
+    Feature, ForkGroup, GroupType, Reason, Sched, SchedDomain, SchedGroup, SdFlags, SgId, SgLbStats,
+    Supposed, View,
 };
 
 use super::ForkFacts;
@@ -21,14 +22,16 @@ use super::find_idlest_group::{leaves_with_spare, update_sg_wakeup_stats};
 use super::select_task_rq::top_domain;
 
 impl Sched {
-    /// All CPUs to which [`Sched::decide_fork_by`] can send a task that `this` forks, with averages
-    /// between `least` and `most`, and if one of those that are `unknown` went idle at `stamp`.
+    /// All CPUs to which [`View::decide_fork`] can send a task that `this` forks, with averages
+    /// between `least` and `most`, with these marks of groups, and if one of those that are
+    /// `unknown` went idle at `stamp`.
     pub fn fork_reach(
         &self,
         task: TaskId,
         this: CpuId,
         now: Time,
         (least, most): (&ForkFacts, &ForkFacts),
+        imbalance: &[(u32, bool)],
         unknown: impl Fn(CpuId) -> bool,
         stamp: u64,
     ) -> CpuMask {
@@ -44,7 +47,9 @@ impl Sched {
         if self.kernel.rules.fork_group == ForkGroup::Load || asym {
             return CpuMask::all(nr_cpus);
         }
-        let (least, most) = (View::by_facts(self, now, least), View::by_facts(self, now, most));
+        let [least, most] =
+            [least, most].map(|facts| Supposed { fork: Some(facts), imbalance, ..Supposed::NOTHING });
+        let (least, most) = (View::supposing(self, now, &least), View::supposing(self, now, &most));
         let walk = Walk { sched: self, task, least, most };
         let mut reached = CpuMask::new(nr_cpus);
         let mut met = Vec::with_capacity(2 * nr_cpus);

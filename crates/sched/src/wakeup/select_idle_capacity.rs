@@ -28,13 +28,13 @@ impl Search<'_> {
     ) -> Option<CpuId> {
         let (view, sched, kernel) = (self.view, self.view.sched, self.view.kernel());
         let cores = kernel.rules.asym_fits == AsymFits::UclampCores;
-        let has_idle_core = cores && sched.domains.smt_active && sched.test_idle_cores(target);
+        let has_idle_core = cores && sched.domains.smt_active && view.test_idle_cores(target);
         let mut left = u64::MAX;
         if cores
             && kernel.has(Feature::SisUtil)
             && let Some(shared) = sd.shared
         {
-            let nr = sched.domains.shared[shared.0 as usize].nr_idle_scan;
+            let nr = view.nr_idle_scan(shared);
             self.view.decided_by("nr_idle_scan", i64::from(nr));
             if nr == 0 {
                 return None;

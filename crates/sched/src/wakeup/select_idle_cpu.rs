@@ -164,7 +164,7 @@ impl Search<'_> {
         if measured && !has_idle_core {
             let this = self.wakeup.this_cpu;
             let Some(own) = sched.domains.per_cpu[this].llc else { return Err(Reason::NoScan) };
-            let avg_cost = sched.domains.sd(own).avg_scan_cost + 1;
+            let avg_cost = self.view.avg_scan_cost(own) + 1;
             let rq = self.view.rq(this);
             let avg_idle =
                 if aged { rq.aged_wake_avg_idle(self.view.jiffies()).1 } else { rq.avg_idle / 512 };
@@ -181,7 +181,7 @@ impl Search<'_> {
         if kernel.has(Feature::SisUtil)
             && let Some(shared) = sched.domains.per_cpu[target].llc_shared
         {
-            let nr = sched.domains.shared[shared.0 as usize].nr_idle_scan;
+            let nr = self.view.nr_idle_scan(shared);
             self.view.decided_by("nr_idle_scan", i64::from(nr));
             if nr == 0 {
                 return Err(Reason::NoScan);

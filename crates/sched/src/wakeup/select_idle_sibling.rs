@@ -122,7 +122,7 @@ impl Search<'_> {
     ) -> Result<(CpuId, Reason), Reason> {
         let (sched, rules) = (self.view.sched, &self.view.kernel().rules);
         let smt = sched.domains.smt_active;
-        let has_idle_core = smt && sched.test_idle_cores(target);
+        let has_idle_core = smt && self.view.test_idle_cores(target);
         let merged = rules.idle_core == IdleCoreSearch::Merged;
         if smt
             && rules.idle_smt == IdleSmt::PrevFirst
@@ -161,7 +161,7 @@ impl Search<'_> {
         if rule == RecentUsedCpu::Wakee {
             effects.recent_used_cpu = Some(prev);
         }
-        let recent = sched.task(self.wakeup.task).recent_used_cpu?;
+        let recent = self.view.recent_used_cpu(self.wakeup.task)?;
         if recent == prev || recent == target {
             return None;
         }

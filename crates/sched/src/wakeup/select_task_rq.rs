@@ -4,17 +4,33 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
-use crate::{
-    Candidate, Feature, Leans, Placement, Reason, RecentUsedCpu, Refused, Sched, SdFlags, SdId, View,
-};
+use crate::{Candidate, Feature, Placement, Reason, RecentUsedCpu, Refused, Sched, SdFlags, SdId, View};
 
 use super::wake_affine::wake_affine;
 use super::wake_cap::wake_cap;
 use super::wake_wide::wake_wide;
-use super::{ForkFacts, Wakeup, find_idlest_cpu, select_idle_sibling};
+use super::{Wakeup, find_idlest_cpu, select_idle_sibling};
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
+
+impl View<'_> {
+    /// A CPU for a task that `this` forked; [`View::leans`] says what that leans on.
+    pub fn decide_fork(&self, task: TaskId, this: CpuId) -> Placement {
+        self.sched.placed(task, this, |prev| select_slow(self, task, this, prev, SdFlags::BALANCE_FORK))
+    }
+
+    /// A CPU for a running task that executes another program; its own to stay.
+    pub fn decide_exec(&self, task: TaskId) -> Placement {
+        let sched = self.sched;
+        let this = sched.task(task).cpu;
+        if sched.class_of(task) != Class::Fair {
+            return Placement::new(this, Reason::KeepCpu);
+        }
+        let placement = select_slow(self, task, this, this, SdFlags::BALANCE_EXEC);
+        if sched.rqs[placement.cpu].active { placement } else { Placement::new(this, Reason::StayLocal) }
+    }
+}
 
 impl Sched {
     /// A CPU for a task that wakes.
@@ -34,22 +50,7 @@ impl Sched {
         now: Time,
         passed_over: Option<&RefCell<Vec<Candidate>>>,
     ) -> Placement {
-        let view = View::new(self, now, passed_over);
-        self.placed(task, this, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
-    }
-
-    /// A CPU for a task that `this` forked, and what that leans on.
-    pub fn decide_fork_leaning(&self, task: TaskId, this: CpuId, now: Time) -> (Placement, Leans) {
-        let view = View::new(self, now, None);
-        let placement =
-            self.placed(task, this, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK));
-        (placement, view.leans())
-    }
-
-    /// A CPU for a task that `this` forked, with other averages and idle stamps.
-    pub fn decide_fork_by(&self, task: TaskId, this: CpuId, now: Time, facts: &ForkFacts) -> Placement {
-        let view = View::by_facts(self, now, facts);
-        self.placed(task, this, |prev| select_slow(&view, task, this, prev, SdFlags::BALANCE_FORK))
+        View::new(self, now, passed_over).decide_fork(task, this)
     }
 
     /// A CPU for a running task that executes another program; its own to stay. Only the fair class looks for
@@ -62,13 +63,7 @@ impl Sched {
         now: Time,
         passed_over: Option<&RefCell<Vec<Candidate>>>,
     ) -> Placement {
-        let this = self.task(task).cpu;
-        if self.class_of(task) != Class::Fair {
-            return Placement::new(this, Reason::KeepCpu);
-        }
-        let view = View::new(self, now, passed_over);
-        let placement = select_slow(&view, task, this, this, SdFlags::BALANCE_EXEC);
-        if self.rqs[placement.cpu].active { placement } else { Placement::new(this, Reason::StayLocal) }
+        View::new(self, now, passed_over).decide_exec(task)
     }
 
     /// Asks the task's class if the task has a choice, and replaces an answer that cannot be.

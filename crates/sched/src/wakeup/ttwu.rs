@@ -17,6 +17,21 @@ use crate::{
 
 use super::{WakePath, Wakeup, WakeupDecision};
 
+impl View<'_> {
+    /// What becomes of a wake-up, by what the window shows.
+    pub fn decide_wakeup(&self, wakeup: &Wakeup) -> WakeupDecision {
+        let path = self.sched.wake_path(wakeup);
+        if path != WakePath::Select {
+            let (cpu, remote) = (self.sched.task(wakeup.task).cpu, path == WakePath::OnCpuHandover);
+            return WakeupDecision { path, placement: None, cpu, remote };
+        }
+        let placement = self.sched.select_task_rq(self, wakeup);
+        let cpu = placement.cpu;
+        let remote = self.sched.ttwu_queue_cond(wakeup, cpu, false);
+        WakeupDecision { path: WakePath::Select, placement: Some(placement), cpu, remote }
+    }
+}
+
 impl Sched {
     /// Decides a wake-up. The CPUs that were passed over are listed if asked for.
     ///
@@ -30,16 +45,7 @@ impl Sched {
         now: Time,
         passed_over: Option<&RefCell<Vec<Candidate>>>,
     ) -> WakeupDecision {
-        let path = self.wake_path(wakeup);
-        if path != WakePath::Select {
-            let (cpu, remote) = (self.task(wakeup.task).cpu, path == WakePath::OnCpuHandover);
-            return WakeupDecision { path, placement: None, cpu, remote };
-        }
-        let view = View::new(self, now, passed_over);
-        let placement = self.select_task_rq(&view, wakeup);
-        let cpu = placement.cpu;
-        let remote = self.ttwu_queue_cond(wakeup, cpu, false);
-        WakeupDecision { path: WakePath::Select, placement: Some(placement), cpu, remote }
+        View::new(self, now, passed_over).decide_wakeup(wakeup)
     }
 
     /// Which way a wake-up takes: whether a CPU is chosen, and why not.

@@ -122,7 +122,7 @@ pub fn wake_affine_weight(
         }
         this_load -= current;
     }
-    let task_load = sched.task_h_load(wakeup.task, view.now) as i64;
+    let task_load = view.task_h_load(wakeup.task) as i64;
     this_load += task_load;
     let mut prev_load = sched.cpu_load(prev) as i64 - task_load;
     if bias {
@@ -140,11 +140,11 @@ pub fn wake_affine_weight(
 /// a nice-0 task that it was born with, except on the boot CPU, whose was never born.
 fn current_load(view: &View, wakeup: &Wakeup) -> u64 {
     match wakeup.waker {
-        Some(waker) => view.sched.task_h_load(waker, view.now),
+        Some(waker) => view.task_h_load(waker),
         None => {
             let root = view.sched.root_cfs_id(wakeup.this_cpu);
             // Asked for in any case: it is kept for the jiffy.
-            let queue = view.sched.cfs_rq_h_load(root, view.now);
+            let queue = view.cfs_rq_h_load(root);
             let own = if wakeup.this_cpu == CpuId(0) { 0 } else { 1024 };
             own * queue / (view.sched.cfs(root).avg.load_avg + 1)
         }
@@ -180,7 +180,7 @@ fn wake_affine_nodes(
         this_load = (this_load - current_load(view, wakeup) as i64).max(0);
     }
     if this_load > 0 {
-        let task_load = sched.task_h_load(wakeup.task, view.now) as i64;
+        let task_load = view.task_h_load(wakeup.task) as i64;
         let this_effective = 100 * prev_capacity * (this_load + task_load);
         let bias = 100 + (i64::from(sd.imbalance_pct) - 100) / 2;
         let prev_effective = bias * this_capacity * (prev_load - task_load);

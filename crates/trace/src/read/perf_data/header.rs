@@ -143,7 +143,9 @@ impl Header {
         let version = parser.text()?;
         parser.endian = if parser.uint(1)? == 0 { Endian::Little } else { Endian::Big };
         let (_long_size, page_size) = (parser.uint(1)?, parser.uint(4)?);
+        let without_decisions = self.meta.formats.without_decisions;
         self.meta = Meta::new(parser.endian, page_size as usize);
+        self.meta.formats.without_decisions = without_decisions;
         for part in Part::ALL {
             // Task names were added in version 0.6.
             if part != Part::Cmdlines || version != "0.5" {

@@ -37,7 +37,6 @@ pub struct Reader<R> {
     last: Time,
     /// How many events the kernel reported as lost and no count at the end has covered yet.
     told_lost: u64,
-    without_decisions: bool,
     done: bool,
 }
 
@@ -90,14 +89,12 @@ impl<R: Read + Seek> Reader<R> {
             first,
             last: Time::ZERO,
             told_lost: 0,
-            without_decisions: false,
             done: false,
         })
     }
 
     /// Leaves out the content of decisions.
     pub fn without_decisions(&mut self) {
-        self.without_decisions = true;
         self.header.meta.formats.without_decisions = true;
     }
 
@@ -172,7 +169,6 @@ impl<R: Read + Seek> Reader<R> {
             kind::TRACING_DATA => {
                 let data = self.stream.attached()?;
                 self.header.tracing_data(&data)?;
-                self.header.meta.formats.without_decisions = self.without_decisions;
             }
             kind::LOST | kind::LOST_SAMPLES => self.take_lost(kind),
             kind => {
