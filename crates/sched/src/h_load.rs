@@ -49,8 +49,8 @@ mod tests {
     use schedlab_topology::CpuId;
     use schedlab_units::Time;
 
-    use crate::TgId;
     use crate::drawing::{NOW, draw};
+    use crate::{Supposed, TgId, View};
 
     #[test]
     fn a_task_counts_its_share_of_each_level_and_the_factor_stays_for_a_jiffy() {
@@ -72,5 +72,22 @@ mod tests {
         assert_eq!(sched.task_h_load(b, later), 398, "the factor is of this jiffy");
         // 4000 * 4000 / 4001 = 3999; 250 * 3999 / 501 = 1995.
         assert_eq!(sched.task_h_load(b, Time(later.0 + sched.tick_ns())), 1995);
+    }
+
+    #[test]
+    fn a_hypothetical_question_keeps_no_factor() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[a* b]");
+        let b = drawn.task("b");
+        let sched = &mut drawn.sched;
+        let (root, later) = (sched.root_cfs_id(CpuId(0)), Time(NOW.0 + sched.tick_ns()));
+        sched.cfs_mut(root).avg.load_avg = 2000;
+        sched.task_mut(b).se.avg.load_avg = 250;
+        let asked = View::supposing(sched, later, &Supposed::NOTHING).task_h_load(b);
+        // 250 * 2000 / 2001 = 249.
+        assert_eq!(asked, 249);
+        sched.cfs_mut(root).avg.load_avg = 4000;
+        assert_eq!(sched.task_h_load(b, later), 249, "the load of now: 250 * 4000 / 4001");
+        sched.cfs_mut(root).avg.load_avg = 2000;
+        assert_eq!(sched.task_h_load(b, later), 499, "its factor stays: 250 * 4000 / 2001");
     }
 }
