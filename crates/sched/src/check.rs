@@ -214,7 +214,7 @@ fn nr_running(sched: &Sched) -> Option<String> {
     sched.rqs.iter().find_map(|(cpu, rq)| {
         let fair = sched.cfs(sched.root_cfs_id(cpu)).h_nr_queued as usize;
         let rt = if rq.rt_throttled { 0 } else { rq.rt_queue.len() };
-        let counted = fair + rt + rq.dl_queue.len() + rq.stop.iter().len();
+        let counted = fair + rt + rq.dl_queue.len() + rq.stop.iter().len() + usize::from(rq.stop_asked);
         differ(format!("cpu {cpu}"), rq.nr_running as usize, counted)
     })
 }

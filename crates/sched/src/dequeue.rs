@@ -53,7 +53,7 @@ impl Sched {
         match self.class_of(task) {
             Class::Fair => return self.dequeue_task_fair(cpu, task, flags),
             Class::Rt => self.dequeue_task_rt(cpu, task),
-            Class::Dl => self.dequeue_task_dl(cpu, task),
+            Class::Dl => self.dequeue_task_dl(cpu, task, flags),
             Class::Stop => self.dequeue_task_stop(cpu, task),
             Class::Idle => unreachable!("idle tasks are not tasks"),
         }

@@ -96,7 +96,7 @@ impl Disorder {
             }
             50..55 => {
                 let policy = self.policy();
-                self.lab.sched.set_policy(task, policy, time);
+                self.lab.sched.set_policy(CpuId(0), task, policy, time);
             }
             55..58 => {
                 let slice = (self.random.below(2) == 0).then(|| 200_000 + self.random.below(8 * MS));

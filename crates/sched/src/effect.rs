@@ -62,6 +62,8 @@ pub enum Effect {
     },
     /// The stopper of `cpu` must move a task to `to` (active balancing).
     ActiveBalance {
+        /// The CPU that wakes it.
+        by: CpuId,
         /// Source, where the stopper runs.
         cpu: CpuId,
         /// Destination.
@@ -133,6 +135,14 @@ pub enum Effect {
         /// Task.
         task: TaskId,
         /// When it is replenished, ns.
+        at: u64,
+    },
+    /// A deadline task sleeps or has left its class: from then on its bandwidth is not in use
+    /// ([`crate::Sched::dl_inactive_timer`]).
+    StartDlInactiveTimer {
+        /// Task.
+        task: TaskId,
+        /// When it expires, ns.
         at: u64,
     },
 }

@@ -63,6 +63,7 @@ features! {
     ScanFromNext "SCAN_FROM_NEXT" "The idle scan starts behind the target, not at it." "select_idle_cpu(), v5.18" [0 0 1 1 1 1 1 1];
     ScanKeepSchedIdle "SCAN_KEEP_SCHED_IDLE" "The scan remembers a CPU of SCHED_IDLE tasks but returns it only when the limit ends the scan; among threads of the core an idle one goes before it." "select_idle_cpu(), select_idle_smt(), v5.5" [0 1 0 0 0 0 0 0];
     TtwuQueue "TTWU_QUEUE" "Remote wake-ups go over the target's wake list." "ttwu_queue(), features.h" [1 1 1 1 1 1 1 1];
+    StopperAtOnce "STOPPER_AT_ONCE" "A stopper is queued by its waker, never over the wake list." "ttwu_queue_cond(), v6.7" [0 0 0 0 0 1 1 1];
     TtwuOnCpu "TTWU_ON_CPU" "A task that is just switching out is handed to its own CPU's wake list without placement." "try_to_wake_up(), v5.8" [0 0 1 1 1 1 1 1];
     WakeAvgIdle "WAKE_AVG_IDLE" "Searches use an idle budget that ages with each jiffy and each search." "select_idle_cpu(), v5.14..v6.3" [0 0 1 1 1 0 0 0];
     AvgIdleAtSwitch "AVG_IDLE_AT_SWITCH" "The average idle time is updated when the idle task is switched out, not at the wake-up." "put_prev_task_idle(), v7.2" [0 0 0 0 0 0 0 1];
@@ -75,6 +76,7 @@ features! {
     GroupWeightZero "GROUP_WEIGHT_ZERO" "The weight of a group is 0 in fork statistics." "update_sg_wakeup_stats(), v5.5 (bug)" [0 1 0 0 0 0 0 0];
     ForkAvgLoadInverted "FORK_AVG_LOAD_INVERTED" "Fork statistics compute the average load only for groups with spare capacity." "update_sg_wakeup_stats(), v5.5 (bug)" [0 1 0 0 0 0 0 0];
     NumaImbAffinity "NUMA_IMB_AFFINITY" "The NUMA imbalance allowed at fork is limited to the CPUs of the local group the task may use." "find_idlest_group(), v6.0; mail of 7 Apr 2022" [0 0 0 1 1 1 1 1];
+    SyncBeforeSlow "SYNC_BEFORE_SLOW" "A task that calls exec() is aged as if it slept since its queue was last updated, before a CPU is looked for." "find_idlest_cpu(), v4.15" [0 1 1 1 1 1 1 1];
     InitialUtilUnscaled "INITIAL_UTIL_UNSCALED" "The initial utilisation of a child uses the unscaled weight." "post_init_entity_util_avg(), v6.10" [0 0 0 0 0 1 1 1];
 
     // Topology.
@@ -184,6 +186,7 @@ features! {
     RegroupAsks "REGROUP_ASKS" "A task that is put into a group while it runs is asked to make way." "sched_move_task(), v5.6" [0 0 1 1 1 1 1 1];
     RegroupWakes "REGROUP_WAKES" "A task that is put into a group while it waits may preempt the running one." "sched_move_task(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that comes into any other class while it runs is asked to make way, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
+    DlAsksByDeadline "DL_ASKS_BY_DEADLINE" "Other parameters of a deadline task ask for nothing as long as its deadline stays." "prio_changed_dl(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     ClassLeavesFirst "CLASS_LEAVES_FIRST" "A task leaves the fair class before it gets its new weight, which puts its load back on the queue." "sched_change_begin(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     SameWeightStays "SAME_WEIGHT_STAYS" "An entity that is given the weight that it has keeps its averages to the digit." "reweight_entity(), v7.3" [0 0 0 0 0 0 0 0 1];
     BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];

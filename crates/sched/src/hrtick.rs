@@ -232,7 +232,7 @@ mod tests {
         let b = drawn.task("b");
         let sched = &mut drawn.sched;
         sched.rqs[cpu].hrtick = Some(NOW.0 + 1_000_000);
-        sched.set_policy(b, Policy::Rr(5), NOW);
+        sched.set_policy(CpuId(0), b, Policy::Rr(5), NOW);
         sched.schedule(cpu, Deactivate::Preempted, NOW);
         let at = sched.hrtick_at(cpu).unwrap();
         sched.hrtick(cpu, Time(at));

@@ -34,6 +34,7 @@ enum Timer {
     Slack(TgId),
     RtPeriod,
     Dl(TaskId),
+    DlInactive(TaskId),
 }
 
 pub(crate) struct Lab {
@@ -94,7 +95,7 @@ impl Lab {
         self.sched.update_rq_clock(CpuId(cpu), now);
         self.sched.activate(task, CpuId(cpu), EnqueueFlags { initial: true, ..EnqueueFlags::default() }, now);
         self.sched.wakeup_preempt(CpuId(cpu), task, wf::FORK);
-        self.sched.task_woken(task, now);
+        self.sched.task_woken(CpuId(cpu), task, now);
         self.settle();
         task
     }
@@ -139,7 +140,7 @@ impl Lab {
         let flags = EnqueueFlags { wakeup: true, delayed, migrated, ..EnqueueFlags::default() };
         self.sched.activate(task, cpu, flags, now);
         self.sched.wakeup_preempt(cpu, task, wf::TTWU);
-        self.sched.task_woken(task, now);
+        self.sched.task_woken(cpu, task, now);
         self.settle();
     }
 
@@ -185,6 +186,7 @@ impl Lab {
                 Effect::StartSlackTimer { tg, at } => (at, Timer::Slack(tg)),
                 Effect::StartRtPeriodTimer { at } => (at, Timer::RtPeriod),
                 Effect::StartDlTimer { task, at } => (at, Timer::Dl(task)),
+                Effect::StartDlInactiveTimer { task, at } => (at, Timer::DlInactive(task)),
                 _ => continue,
             };
             self.timers.insert((at, timer), ());
@@ -232,8 +234,12 @@ impl Lab {
                 None
             }
             Timer::RtPeriod => self.sched.rt_period_timer(now),
+            Timer::DlInactive(task) => {
+                self.sched.dl_inactive_timer(task, now);
+                None
+            }
             Timer::Dl(task) => {
-                self.sched.dl_timer(task, now);
+                self.sched.dl_timer(self.sched.task(task).cpu, task, now);
                 None
             }
         };

@@ -28,6 +28,11 @@ impl Sched {
                 self.se_mut(se).exec_start = 0;
             }
         }
+        if waking && self.task(task).dl_non_contending {
+            // Kernel: migrate_task_rq_dl(), kernel/sched/deadline.c, v6.12.
+            self.update_rq_clock(from, now);
+            self.dl_contends(task);
+        }
         self.task_mut(task).nr_migrations += 1;
         self.set_cpu(task, cpu);
         self.effects.push(Effect::Migrated { task, from, to: cpu, cause });

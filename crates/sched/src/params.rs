@@ -45,10 +45,10 @@ impl Sched {
         });
     }
 
-    /// Sets the policy of a task. Among fair policies that changes no priority, so no task is asked to make way.
+    /// Sets the policy of a task, at the request of the task running on `by`. Among fair policies that changes no priority, so no task is asked to make way.
     ///
     /// Kernel: __sched_setscheduler(), kernel/sched/syscalls.c, v6.12.
-    pub fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time) {
+    pub fn set_policy(&mut self, by: CpuId, task: TaskId, policy: Policy, now: Time) {
         let old = self.task(task).policy;
         let cpu = self.task(task).cpu;
         // A slice that is not asked for is another one than the task has: it is taken off its queue and put back.
@@ -63,6 +63,7 @@ impl Sched {
             let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
             self.dequeue_entities(SeId(task.0), flags);
         }
+        let deadline = self.task(task).dl_deadline;
         let moves = policy.class() != old.class() || policy.rt_priority() != old.rt_priority();
         self.change_task(task, moves, now, |sched| {
             let leaves_first = sched.kernel.has(Feature::ClassLeavesFirst);
@@ -79,11 +80,11 @@ impl Sched {
             sched.join_class(task, old);
         });
         if policy.class() != old.class() {
-            self.switched_class(task, old, now);
+            self.switched_class(by, task, old, now);
         } else if policy.class() == Class::Rt {
             self.prio_changed_rt(task, old.rt_priority(), now);
         } else if policy.class() == Class::Dl {
-            self.prio_changed_dl(task, now);
+            self.prio_changed_dl(task, deadline, now);
         }
     }
 
@@ -123,7 +124,7 @@ impl Sched {
         self.detach_entity_cfs_rq(se);
     }
 
-    /// A task joins the fair class, its load with it; or RT or deadline afresh.
+    /// A task joins the fair class, its load with it.
     ///
     /// Kernel: switched_to_fair(), kernel/sched/fair.c, v6.1, v6.12.
     fn join_class(&mut self, task: TaskId, from: Policy) {
@@ -131,9 +132,6 @@ impl Sched {
         if entry.policy.class() == from.class() || entry.state == TaskState::New {
             return;
         }
-        entry.dl_runtime = 0;
-        entry.dl_deadline = 0;
-        entry.dl_throttled = false;
         if !entry.policy.is_fair() {
             return;
         }
@@ -218,7 +216,7 @@ mod tests {
             let (b, sched) = (drawn.task("b"), &mut drawn.sched);
             let root = sched.root_cfs_id(CpuId(0));
             let before = sched.cfs(root).avg.load_avg;
-            sched.set_policy(b, Policy::Fifo(1), NOW);
+            sched.set_policy(CpuId(0), b, Policy::Fifo(1), NOW);
             format!("{before}, then {}", sched.cfs(root).avg.load_avg)
         };
         expect![[r#"
@@ -235,7 +233,7 @@ mod tests {
             let (b, sched) = (drawn.task("b"), &mut drawn.sched);
             let avg = &mut sched.se_mut(SeId(b.0)).avg;
             (avg.load_sum, avg.load_avg) = (46_000, 1_010);
-            sched.set_policy(b, Policy::Batch, NOW);
+            sched.set_policy(CpuId(0), b, Policy::Batch, NOW);
             format!("{}", sched.se(SeId(b.0)).avg.load_avg)
         };
         expect![[r#"

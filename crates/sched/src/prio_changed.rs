@@ -3,6 +3,7 @@
 //! A task that waits is asked about as if it had been woken. One that runs has its CPU already: it makes way if
 //! it fell behind another, and how that is found out differs between classes and kernels.
 
+use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
@@ -56,9 +57,10 @@ impl Sched {
     /// A deadline task has other parameters.
     ///
     /// Kernel: prio_changed_dl(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn prio_changed_dl(&mut self, task: TaskId, now: Time) {
+    pub(crate) fn prio_changed_dl(&mut self, task: TaskId, before: u64, now: Time) {
         let cpu = self.task(task).cpu;
-        if !self.task(task).on_rq {
+        let same = self.task(task).dl_deadline == before;
+        if !self.task(task).on_rq || same && self.kernel.has(Feature::DlAsksByDeadline) {
             return;
         }
         if !self.is_dl_overloaded(cpu) {
@@ -75,8 +77,14 @@ impl Sched {
     ///
     /// Kernel: switched_to_fair(), switched_to_rt(), switched_to_dl(), switched_from_rt(), switched_from_dl(), v6.1, v6.12;
     /// sched_change_end(), kernel/sched/core.c, v7.2.
-    pub(crate) fn switched_class(&mut self, task: TaskId, from: Policy, now: Time) {
+    pub(crate) fn switched_class(&mut self, by: CpuId, task: TaskId, from: Policy, now: Time) {
         let cpu = self.task(task).cpu;
+        if from.class() == Class::Dl {
+            self.leave_dl(cpu, task, from);
+        }
+        if self.class_of(task) == Class::Dl {
+            self.task_mut(task).dl_inactive_at = None;
+        }
         if !self.task(task).on_rq {
             return;
         }
@@ -88,13 +96,15 @@ impl Sched {
         if self.rqs[cpu].curr != Curr::Task(task) {
             self.wakeup_preempt(cpu, task, 0);
             if self.task(task).nr_cpus_allowed > 1 {
-                self.push_tasks(cpu, self.class_of(task), now);
+                self.push_tasks(by, cpu, self.class_of(task), now);
             }
             return;
         }
         let class = self.class_of(task);
-        if class == Class::Rt {
-            self.update_rt_rq_load_avg(cpu, false);
+        match class {
+            Class::Rt => _ = self.update_rt_rq_load_avg(cpu, false),
+            Class::Dl => _ = self.update_dl_rq_load_avg(cpu, false),
+            _ => {}
         }
         if class == Class::Fair || self.kernel.has(Feature::ClassChangeAsks) {
             self.resched_now(cpu);
@@ -108,7 +118,6 @@ mod tests {
     use alloc::string::String;
 
     use expect_test::expect;
-    use schedlab_topology::CpuId;
 
     use super::*;
     use crate::drawing::{Drawn, NOW, by_kernel, draw};
@@ -128,7 +137,7 @@ mod tests {
 
     fn set_policy(drawn: &mut Drawn, name: &str, policy: Policy) {
         let task = drawn.task(name);
-        drawn.sched.set_policy(task, policy, NOW);
+        drawn.sched.set_policy(CpuId(0), task, policy, NOW);
         let rq = &mut drawn.sched.rqs[CPU];
         rq.need_resched = crate::NeedResched::default();
     }
@@ -137,7 +146,7 @@ mod tests {
     fn a_fair_policy_is_no_priority_but_a_nice_level_is() {
         let policy = asked("1x1x1 | 0[idle:a* b]", |drawn| {
             let b = drawn.task("b");
-            drawn.sched.set_policy(b, Policy::Batch, NOW);
+            drawn.sched.set_policy(CpuId(0), b, Policy::Batch, NOW);
         });
         expect!["v4.13..v7.3: false"].assert_eq(&policy);
         let nice = asked("1x1x1 | 0[idle:a* b]", |drawn| {
@@ -189,7 +198,7 @@ mod tests {
     fn who_becomes_real_time_while_he_runs_is_asked_or_not() {
         let found = asked("1x1x1 | 0[a* b]", |drawn| {
             let a = drawn.task("a");
-            drawn.sched.set_policy(a, Policy::Fifo(5), NOW);
+            drawn.sched.set_policy(CpuId(0), a, Policy::Fifo(5), NOW);
         });
         expect![[r#"
             v4.13..v6.12: false
@@ -202,7 +211,7 @@ mod tests {
         let found = asked("1x1x1 | 0[a* b]", |drawn| {
             set_policy(drawn, "a", Policy::Fifo(5));
             let a = drawn.task("a");
-            drawn.sched.set_policy(a, Policy::Normal, NOW);
+            drawn.sched.set_policy(CpuId(0), a, Policy::Normal, NOW);
         });
         expect!["v4.13..v7.3: true"].assert_eq(&found);
     }
@@ -215,7 +224,7 @@ mod tests {
                 set_policy(drawn, "a", Policy::Fifo(9));
                 set_policy(drawn, "b", Policy::Fifo(waits));
                 let a = drawn.task("a");
-                drawn.sched.set_policy(a, Policy::Fifo(4), NOW);
+                drawn.sched.set_policy(CpuId(0), a, Policy::Fifo(4), NOW);
             });
             assert_eq!(found, asks, "one of priority {waits} waits");
         }
@@ -229,7 +238,7 @@ mod tests {
         }
         assert_eq!(drawn.cpu_of("c"), CpuId(1));
         let a = drawn.task("a");
-        drawn.sched.set_policy(a, Policy::Fifo(6), NOW);
+        drawn.sched.set_policy(CpuId(0), a, Policy::Fifo(6), NOW);
         assert_eq!(drawn.cpu_of("c"), CPU);
         assert!(drawn.sched.rqs[CPU].need_resched.full);
     }

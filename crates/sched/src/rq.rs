@@ -141,6 +141,8 @@ pub struct Rq {
     pub called: u64,
     /// The stopper, when it wants to run.
     pub stop: Option<TaskId>,
+    /// A pass has woken the stopper. The driver queues it when the pass is over, but it counts already.
+    pub stop_asked: bool,
     /// Online.
     pub online: bool,
     /// Takes part in placement and balancing.
@@ -222,6 +224,7 @@ impl Rq {
             skip_clock_update: false,
             called: 0,
             stop: None,
+            stop_asked: false,
             online: true,
             active: true,
             polling: false,

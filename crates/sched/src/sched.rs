@@ -59,8 +59,8 @@ pub struct Sched {
     pub nohz_idle_cpus: CpuMask,
     /// A CPU stopped its tick since the next time was computed.
     pub nohz_needs_update: bool,
-    /// A pass on behalf of an idle CPU is being made.
-    pub nohz_balancing: bool,
+    /// The CPU that is making a pass on behalf of an idle CPU.
+    pub nohz_balancing: Option<CpuId>,
     /// Longest balance interval, jiffies.
     pub max_load_balance_interval: u64,
     /// CPUs that are no longer active but still in domains.
@@ -139,7 +139,7 @@ impl Sched {
             nohz_has_blocked: false,
             nohz_idle_cpus: CpuMask::new(nr_cpus),
             nohz_needs_update: false,
-            nohz_balancing: false,
+            nohz_balancing: None,
             max_load_balance_interval: max_load_balance_interval(kernel, active.weight()),
             leaving: Vec::new(),
             sched_cache: SchedCache::default(),

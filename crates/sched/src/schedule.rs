@@ -92,7 +92,7 @@ impl Sched {
     ///
     /// Kernel: __balance_callbacks(), kernel/sched/core.c, set_next_task_rt(), set_next_task_dl(), v6.12.
     pub fn balance_callbacks(&mut self, cpu: CpuId, now: Time) {
-        self.push_tasks(cpu, self.curr_class(cpu), now);
+        self.push_tasks(cpu, cpu, self.curr_class(cpu), now);
     }
 
     /// Ends the stay of a task on the CPU that switched away from it.

@@ -112,7 +112,7 @@ pub trait Scheduler {
     /// A task's averages: how much it ran and was runnable, of 1024.
     fn set_averages(&mut self, task: TaskId, running: u16, runnable: u16, now: Time);
     /// Policy.
-    fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time);
+    fn set_policy(&mut self, by: CpuId, task: TaskId, policy: Policy, now: Time);
     /// Nice value.
     fn set_nice(&mut self, task: TaskId, nice: i8, now: Time);
     /// Own slice, ns.
@@ -155,7 +155,7 @@ pub trait Scheduler {
         now: Time,
     ) -> Option<PreemptDecision>;
     /// A task was queued by this CPU.
-    fn task_woken(&mut self, task: TaskId, now: Time);
+    fn task_woken(&mut self, by: CpuId, task: TaskId, now: Time);
     /// What others woke for a CPU, in turn.
     fn wake_list_in_turn(&mut self, cpu: CpuId, now: Time) -> Vec<TaskId>;
     /// The CPU queues one of them.
@@ -228,7 +228,11 @@ pub trait Scheduler {
     /// A CPU pushes RT tasks that wait on it.
     fn rto_push_irq_work(&mut self, cpu: CpuId, now: Time);
     /// A deadline task gets a new budget.
-    fn dl_timer(&mut self, task: TaskId, now: Time);
+    fn dl_timer(&mut self, by: CpuId, task: TaskId, now: Time);
+    /// The bandwidth of a deadline task that sleeps is no longer in use.
+    fn dl_inactive_timer(&mut self, task: TaskId, now: Time);
+    /// Whether the timer of that is due, and has not been cancelled.
+    fn dl_inactive_due(&self, task: TaskId, now: Time) -> bool;
 
     /// A CPU begins to execute.
     fn cpu_starting(&mut self, cpu: CpuId, now: Time);
@@ -280,12 +284,13 @@ impl Scheduler for Sched {
         fn task(&self, task: TaskId) -> &Task;
         fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool;
         fn hrtick_at(&self, cpu: CpuId) -> Option<u64>;
+        fn dl_inactive_due(&self, task: TaskId, now: Time) -> bool;
         fn stops_tick(&self, expected_ns: u64, timer_ns: u64) -> bool;
         mut fn set_freq_scale(&mut self, cpu: CpuId, scale: u64);
         mut fn new_task(&mut self, spec: &NewTask, parent: Option<TaskId>, now: Time) -> TaskId;
         mut fn set_lag(&mut self, task: TaskId, owed: Duration);
         mut fn set_averages(&mut self, task: TaskId, running: u16, runnable: u16, now: Time);
-        mut fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time);
+        mut fn set_policy(&mut self, by: CpuId, task: TaskId, policy: Policy, now: Time);
         mut fn set_nice(&mut self, task: TaskId, nice: i8, now: Time);
         mut fn set_slice(&mut self, task: TaskId, slice: Option<u64>, now: Time);
         mut fn set_cpus_allowed(
@@ -299,7 +304,7 @@ impl Scheduler for Sched {
         mut fn apply_wakeup(
             &mut self, wakeup: &Wakeup, decision: &WakeupDecision, now: Time
         ) -> Option<PreemptDecision>;
-        mut fn task_woken(&mut self, task: TaskId, now: Time);
+        mut fn task_woken(&mut self, by: CpuId, task: TaskId, now: Time);
         mut fn drain_one(&mut self, task: TaskId, now: Time) -> PreemptDecision;
         mut fn finish_task_switch(&mut self, prev: TaskId);
         mut fn balance_callbacks(&mut self, cpu: CpuId, now: Time);
@@ -320,7 +325,8 @@ impl Scheduler for Sched {
         mut fn cfsb_csd_unthrottle(&mut self, cpu: CpuId, now: Time);
         mut fn rt_period_timer(&mut self, now: Time) -> Option<Time>;
         mut fn rto_push_irq_work(&mut self, cpu: CpuId, now: Time);
-        mut fn dl_timer(&mut self, task: TaskId, now: Time);
+        mut fn dl_timer(&mut self, by: CpuId, task: TaskId, now: Time);
+        mut fn dl_inactive_timer(&mut self, task: TaskId, now: Time);
         mut fn set_active(&mut self, cpu: CpuId, active: bool, now: Time);
         mut fn detach_domains(&mut self);
         mut fn has_learned(&mut self, experience: &Experience);
@@ -450,7 +456,7 @@ impl Scheduler for Sched {
         task.uclamp_max = max.unwrap_or(task.uclamp_max);
     }
     fn sync_load_avg(&mut self, task: TaskId) {
-        self.sync_entity_load_avg(SeId(task.0));
+        self.sync_wakee(task);
     }
     fn update_curr_of(&mut self, cpu: CpuId, task: TaskId, now: Time) {
         self.update_rq_clock(cpu, now);
@@ -469,6 +475,7 @@ impl Scheduler for Sched {
     }
     #[inline]
     fn decide_exec(&mut self, task: TaskId, now: Time, passed_over: PassedOver<'_>) -> Placement {
+        self.sync_exec(task);
         Sched::decide_exec(self, task, now, passed_over)
     }
     #[inline]

@@ -160,6 +160,10 @@ pub struct Task {
     pub dl_deadline: u64,
     /// DL: out of budget until replenished.
     pub dl_throttled: bool,
+    /// DL: it sleeps, and its bandwidth is still in use.
+    pub dl_non_contending: bool,
+    /// DL: when its bandwidth is no longer in use, if it sleeps until then, ns.
+    pub dl_inactive_at: Option<u64>,
     /// v7.2: its group is out of quota, so it must leave the queue at its next exit to
     /// user mode; see [`crate::Sched::exit_to_user`].
     pub throttle_work: bool,

@@ -74,7 +74,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let (policy, nice) = policy(attr.policy, self.sched.task(task).nice);
         self.sched.set_uclamp(task, attr.util_min.map(u32::from), attr.util_max.map(u32::from));
         if self.sched.task(task).policy != policy {
-            self.sched.set_policy(task, policy, self.now);
+            self.sched.set_policy(by, task, policy, self.now);
         }
         if self.sched.task(task).nice != nice {
             self.sched.set_nice(task, nice, self.now);

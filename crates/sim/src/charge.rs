@@ -74,7 +74,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     }
                 }
             }
-            Effect::ActiveBalance { cpu, to } => self.ask_stopper(by, cpu, to),
+            Effect::ActiveBalance { cpu, to, .. } => self.ask_stopper(by, cpu, to),
             Effect::NohzKick { cpu } => {
                 self.cpus[cpu].nohz_kick = true;
                 self.notify(by, cpu);
@@ -105,6 +105,9 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             Effect::StartDlTimer { task, at } => {
                 self.queue.push(self.not_before(at), Event::Replenish { task })
+            }
+            Effect::StartDlInactiveTimer { task, at } => {
+                self.queue.push(self.not_before(at), Event::DlInactive { task })
             }
         }
     }

@@ -259,7 +259,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.emit_charged(cpu, Context::Task, pending, chosen.cpu);
             self.emit(cpu, Context::Task, kind);
         }
-        self.sched.task_woken(task, self.now);
+        self.sched.task_woken(cpu, task, self.now);
         self.effects(cpu, Context::Task);
         self.rearm_hrtick(chosen.cpu, 0);
     }

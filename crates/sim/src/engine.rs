@@ -586,6 +586,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             Event::Slack { tg, cpu } => self.slack(tg, cpu),
             Event::RtPeriod { cpu } => self.rt_period(cpu),
             Event::Replenish { task } => self.replenish(task),
+            Event::DlInactive { task } => self.dl_inactive(task),
             Event::Irq { source } => self.source(source),
             Event::Pass { number } => {
                 let pass = self.passes[number as usize];

@@ -33,6 +33,8 @@ pub(crate) enum Event {
     RtPeriod { cpu: CpuId },
     /// A deadline task gets a new budget.
     Replenish { task: TaskId },
+    /// The bandwidth of a deadline task that sleeps is no longer in use.
+    DlInactive { task: TaskId },
     /// A source interrupts its CPU.
     Irq { source: SourceId },
     /// A change from outside.

@@ -193,7 +193,15 @@ impl<S: Scheduler> Engine<'_, S> {
     pub fn replenish(&mut self, task: TaskId) {
         let cpu = self.sched.task(task).cpu;
         if !self.put_off(cpu, Event::Replenish { task }) {
-            self.by_interrupt(cpu, |engine| engine.sched.dl_timer(task, engine.now));
+            self.by_interrupt(cpu, |engine| engine.sched.dl_timer(cpu, task, engine.now));
+        }
+    }
+
+    /// The bandwidth of a deadline task is no longer in use, if it still sleeps.
+    pub fn dl_inactive(&mut self, task: TaskId) {
+        let cpu = self.sched.task(task).cpu;
+        if self.sched.dl_inactive_due(task, self.now) && !self.put_off(cpu, Event::DlInactive { task }) {
+            self.by_interrupt(cpu, |engine| engine.sched.dl_inactive_timer(task, engine.now));
         }
     }
 }

@@ -126,7 +126,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.emit_wakeup(cpu, context, pending, task);
         }
         if decision.path == WakePath::Select && !decision.remote {
-            self.sched.task_woken(task, self.now);
+            self.sched.task_woken(cpu, task, self.now);
             self.effects(cpu, context);
         }
         if decision.cpu != cpu && !decision.remote {
@@ -166,7 +166,7 @@ impl<S: Scheduler> Engine<'_, S> {
             if self.tracing {
                 self.emit_wakeup(cpu, Context::Hardirq, pending, task);
             }
-            self.sched.task_woken(task, self.now);
+            self.sched.task_woken(cpu, task, self.now);
             self.take_time(cpu, self.paths.wake_list);
             self.touch(cpu, Shared::Rq(cpu), Access::Lock, self.paths.activate);
             self.effects(cpu, Context::Hardirq);

@@ -210,7 +210,8 @@ impl Scheduler for TreeSched {
         }
         let all = spec.allowed.weight() == self.cpus.len();
         if mask.map_or(!all, |mask| mask != spec.allowed) {
-            self.library.affinity_of(cpu, number(task), &spec.allowed);
+            // The kernel refuses a mask without a CPU in use; the task then keeps what it has.
+            _ = self.library.affinity_of(cpu, number(task), &spec.allowed);
         }
         self.told(cpu, MigrationCause::Fork, Call::Other);
         task
@@ -246,9 +247,9 @@ impl Scheduler for TreeSched {
     fn set_averages(&mut self, task: TaskId, running: u16, runnable: u16, now: Time) {
         self.beside(|rules| rules.set_averages(task, running, runnable, now));
     }
-    fn set_policy(&mut self, task: TaskId, policy: Policy, now: Time) {
+    fn set_policy(&mut self, by: CpuId, task: TaskId, policy: Policy, now: Time) {
         self.at(now);
-        self.beside(|rules| rules.set_policy(task, policy, now));
+        self.beside(|rules| rules.set_policy(by, task, policy, now));
         self.tasks[task.index()].policy = policy;
         let nice = self.tasks[task.index()].nice;
         self.attributes(task, policy, nice, 0);
@@ -277,7 +278,7 @@ impl Scheduler for TreeSched {
     ) -> Option<CpuId> {
         self.at(now);
         self.beside(|rules| rules.set_cpus_allowed(by, task, allowed.clone(), now));
-        let waits = self.library.affinity_of(by, number(task), &allowed);
+        let waits = self.library.affinity_of(by, number(task), &allowed).unwrap_or(false);
         self.told(by, MigrationCause::Affinity, Call::AsksStopper);
         let to = allowed.iter().find(|&cpu| self.of(cpu).online);
         let entry = &mut self.tasks[task.index()];
@@ -291,7 +292,7 @@ impl Scheduler for TreeSched {
         self.at(now);
         self.beside(|rules| rules.do_set_cpus_allowed(task, allowed.clone(), now));
         let cpu = self.tasks[task.index()].cpu;
-        self.library.affinity_of(cpu, number(task), &allowed);
+        _ = self.library.affinity_of(cpu, number(task), &allowed);
         self.told(cpu, MigrationCause::Affinity, Call::AsksStopper);
         let entry = &mut self.tasks[task.index()];
         entry.nr_cpus_allowed = allowed.weight() as u32;
@@ -356,7 +357,7 @@ impl Scheduler for TreeSched {
     fn decide_exec(&mut self, task: TaskId, now: Time, passed_over: PassedOver<'_>) -> Placement {
         self.at(now);
         let cpu = self.tasks[task.index()].cpu;
-        let ours = self.beside(|rules| Sched::decide_exec(rules, task, now, passed_over));
+        let ours = self.beside(|rules| Scheduler::decide_exec(rules, task, now, passed_over));
         let waits = self.library.exec_of(cpu);
         self.told(cpu, MigrationCause::Exec, Call::AsksStopper);
         let to = if waits { self.told.selected.unwrap_or(cpu) } else { cpu };
@@ -409,8 +410,8 @@ impl Scheduler for TreeSched {
         self.sync(wakeup.task);
         (!decision.remote && decision.path == WakePath::Select).then(|| self.preempted(decision.cpu))
     }
-    fn task_woken(&mut self, task: TaskId, now: Time) {
-        self.beside(|rules| rules.task_woken(task, now));
+    fn task_woken(&mut self, by: CpuId, task: TaskId, now: Time) {
+        self.beside(|rules| rules.task_woken(by, task, now));
     }
     fn wake_list_in_turn(&mut self, cpu: CpuId, now: Time) -> Vec<TaskId> {
         self.at(now);
@@ -628,7 +629,11 @@ impl Scheduler for TreeSched {
         None
     }
     fn rto_push_irq_work(&mut self, _cpu: CpuId, _now: Time) {}
-    fn dl_timer(&mut self, _task: TaskId, _now: Time) {}
+    fn dl_timer(&mut self, _by: CpuId, _task: TaskId, _now: Time) {}
+    fn dl_inactive_timer(&mut self, _task: TaskId, _now: Time) {}
+    fn dl_inactive_due(&self, _task: TaskId, _now: Time) -> bool {
+        false
+    }
 
     fn cpu_starting(&mut self, cpu: CpuId, _now: Time) {
         self.of_mut(cpu).online = true;

@@ -59,7 +59,7 @@ impl TreeSched {
                     }
                 }
                 Event::Stopper(cpu) if call != Call::AsksStopper => {
-                    self.effects.push(Effect::ActiveBalance { cpu, to: cpu });
+                    self.effects.push(Effect::ActiveBalance { by, cpu, to: cpu });
                 }
                 Event::Stopper(_) => {}
             }

@@ -279,7 +279,7 @@ impl Shadow {
                 if policy == Policy::Stop {
                     self.stopper_left(self.sched.task(task).cpu, task, now);
                 }
-                self.sched.set_policy(task, policy, now);
+                self.sched.set_policy(self.sched.task(task).cpu, task, policy, now);
             } else {
                 self.sched.task_mut(task).policy = policy;
             }

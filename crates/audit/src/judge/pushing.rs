@@ -44,7 +44,7 @@ fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
     let (from, to) = (moved.from, moved.to);
     let pushes = match shadow.sched.class_of(moved.task) {
         Class::Dl => deadline_pushes(shadow, moved),
-        class => vec![shadow.sched.decide_push(from, class)],
+        class => vec![shadow.sched.decide_push(from, from, class)],
     };
     let hidden = (pushes.len() > 1).then_some(Unknown::Deadlines);
     let found = pushes.iter().flat_map(|push| of_push(shadow, moved, push, hidden)).collect();
@@ -88,7 +88,7 @@ fn ask_pushes(shadow: &Shadow, from: CpuId) -> Vec<Push> {
     if !sched.is_dl_overloaded(from) {
         return vec![Push::Nothing];
     }
-    let each = sched.pushable_dls(from, None).map(|task| sched.push_of(task, from));
+    let each = sched.pushable_dls(from, None).map(|task| sched.push_of(from, task, from));
     each.filter(|push| *push != Push::Nothing).collect()
 }
 

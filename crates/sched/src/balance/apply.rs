@@ -15,7 +15,7 @@ impl Sched {
     pub fn apply_balance(&mut self, decision: &BalanceDecision, now: Time) {
         let cause = match decision.idle {
             IdleType::NewlyIdle => MigrationCause::NewlyIdle,
-            _ if self.nohz_balancing => MigrationCause::Nohz,
+            _ if self.nohz_balancing.is_some() => MigrationCause::Nohz,
             _ => MigrationCause::Periodic,
         };
         let moves = !self.balance_watches;
@@ -50,7 +50,9 @@ impl Sched {
         if let (true, Some(src)) = (decision.active && moves, decision.src) {
             self.rqs[src].active_balance = true;
             self.rqs[src].active_balance_llc = decision.active_llc;
-            self.effects.push(Effect::ActiveBalance { cpu: src, to: decision.cpu });
+            let by = self.nohz_balancing.unwrap_or(decision.cpu);
+            self.stopper_asked(by, src);
+            self.effects.push(Effect::ActiveBalance { by, cpu: src, to: decision.cpu });
         }
         let (cpu, examined, moved) = (decision.cpu, decision.examined, decision.moved);
         self.effects.push(Effect::Balanced { cpu, examined, moved });

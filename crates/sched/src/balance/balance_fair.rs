@@ -54,7 +54,7 @@ mod tests {
         let mut drawn = draw(kernel, "1x1x2 | 0[fair* rt] 1[a* b]");
         let rt = drawn.task("rt");
         let sched = &mut drawn.sched;
-        sched.set_policy(rt, Policy::Fifo(5), NOW);
+        sched.set_policy(CpuId(0), rt, Policy::Fifo(5), NOW);
         let sd = sched.domains.per_cpu[CPU].base.unwrap();
         sched.domains.sd_mut(sd).nr_balance_failed = 7;
         sched.domains.sd_mut(sd).max_newidle_lb_cost = 0;

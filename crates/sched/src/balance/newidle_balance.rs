@@ -58,6 +58,7 @@ impl Sched {
     }
 
     fn look_for_work(&mut self, cpu: CpuId, now: Time) -> NewidleOutcome {
+        let avg_idle = self.rqs[cpu].avg_idle;
         let mut outcome = NewidleOutcome {
             pulled: 0,
             higher_class: false,
@@ -77,6 +78,13 @@ impl Sched {
             return outcome;
         }
         let Some(base) = self.domains.per_cpu[cpu].base else {
+            // Earlier kernels look whether there are domains only after the averages are up to date.
+            if self.kernel.rules.newidle_gate == NewidleGate::MigrationCost
+                && self.domains.overload
+                && avg_idle >= self.kernel.tunables.migration_cost_ns
+            {
+                self.update_blocked_averages(cpu, now);
+            }
             return self.finish_newidle(cpu, outcome, now);
         };
         let mut next_balance = self.jiffies(now) + self.kernel.tunables.hz;
@@ -294,8 +302,33 @@ mod tests {
     use schedlab_topology::CpuId;
     use schedlab_units::Time;
 
+    use crate::Policy;
     use crate::balance::drawings::queues;
     use crate::drawing::{NOW, by_kernel, draw};
+    use crate::lab::{Lab, MS};
+
+    #[test]
+    fn without_domains_earlier_kernels_bring_the_averages_up_to_date_all_the_same() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let sleeper = lab.hog("sleeper", 0);
+            lab.run(10 * MS);
+            lab.sleep(sleeper);
+            let b = lab.hog("b", 0);
+            lab.sched.domains.overload = true;
+            let now = lab.time();
+            lab.sched.set_policy(CpuId(0), b, Policy::Rr(10), now);
+            lab.settle();
+            lab.run(3 * MS);
+            let before = lab.sched.cfs_rqs[0].avg.util_avg;
+            lab.sleep(b);
+            format!("{} ms passed", if lab.sched.cfs_rqs[0].avg.util_avg < before { 3 } else { 0 })
+        });
+        expect![[r#"
+            v4.13..v5.5: 3 ms passed
+            v5.18..v7.3: 0 ms passed"#]]
+        .assert_eq(&found);
+    }
 
     /// What newly idle balancing of CPU 0 gives under each kernel.
     #[track_caller]

@@ -150,7 +150,7 @@ impl Sched {
                     if !self.kernel.has(Feature::NohzBlockedLoad) {
                         self.update_blocked_averages(cpu, now);
                     }
-                    self.balance_idle_cpu(cpu, now);
+                    self.balance_idle_cpu(this_cpu, cpu, now);
                 }
             }
             if self.rqs[cpu].next_balance < next_balance {
@@ -164,7 +164,7 @@ impl Sched {
                 has_blocked |= self.rqs[this_cpu].has_blocked_load;
             }
             if kick.balance {
-                self.balance_idle_cpu(this_cpu, now);
+                self.balance_idle_cpu(this_cpu, this_cpu, now);
             }
         }
         if update_next {
@@ -176,10 +176,10 @@ impl Sched {
         self.nohz_has_blocked |= has_blocked;
     }
 
-    fn balance_idle_cpu(&mut self, cpu: CpuId, now: Time) {
-        self.nohz_balancing = true;
+    fn balance_idle_cpu(&mut self, by: CpuId, cpu: CpuId, now: Time) {
+        self.nohz_balancing = Some(by);
         self.rebalance_domains(cpu, IdleType::Idle, now);
-        self.nohz_balancing = false;
+        self.nohz_balancing = None;
     }
 
     /// Idle CPUs in the order they are served: behind this one round to it; or the others in order of

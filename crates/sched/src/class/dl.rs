@@ -10,7 +10,7 @@ use schedlab_units::{TaskId, Time};
 use crate::cfs_rq::before;
 use crate::class::Class;
 use crate::pelt::cap_scale;
-use crate::{Curr, DlBudget, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, Task};
+use crate::{Curr, DequeueFlags, DlBudget, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, Task};
 
 /// Parameters of a deadline task: budget, relative deadline, period.
 fn params(policy: Policy) -> (u64, u64, u64) {
@@ -43,6 +43,16 @@ pub(super) fn add_periods(deadline: &mut u64, left: &mut i64, period: u64, budge
     }
 }
 
+/// Whether using up `left` until a deadline that is so far away takes more than the reserved bandwidth. The kernel counts
+/// in units of 1024 ns.
+///
+/// Kernel: dl_entity_overflow(), kernel/sched/deadline.c, v4.13, v6.12.
+pub(super) fn dl_entity_overflow(left: i64, laxity: u64, runtime: u64, deadline: u64) -> bool {
+    const DL_SCALE: u32 = 10;
+    let left = u128::from(deadline >> DL_SCALE) * (left.max(0) >> DL_SCALE) as u128;
+    left > u128::from(laxity >> DL_SCALE) * u128::from(runtime >> DL_SCALE)
+}
+
 impl Rq {
     /// Kernel: pick_task_dl(), kernel/sched/deadline.c, v6.12.
     #[inline]
@@ -58,6 +68,9 @@ impl Sched {
     pub(crate) fn enqueue_task_dl(&mut self, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         if !self.task(task).dl_throttled {
             self.throttle_past_deadline(task);
+        }
+        if flags.wakeup {
+            self.dl_contends(task);
         }
         if self.task(task).dl_throttled {
             return;
@@ -100,8 +113,7 @@ impl Sched {
         let now = self.rqs[entry.cpu].clock;
         let past = before(entry.dl_deadline, now);
         let laxity = entry.dl_deadline.wrapping_sub(now);
-        let left = entry.dl_runtime.max(0) as u128;
-        let overflow = left * deadline as u128 > runtime as u128 * laxity as u128;
+        let overflow = dl_entity_overflow(entry.dl_runtime, laxity, runtime, deadline);
         if past || overflow && deadline == period {
             self.new_dl_period(task);
         } else if overflow {
@@ -137,9 +149,68 @@ impl Sched {
     }
 
     /// Kernel: dequeue_task_dl(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn dequeue_task_dl(&mut self, cpu: CpuId, task: TaskId) {
+    pub(crate) fn dequeue_task_dl(&mut self, cpu: CpuId, task: TaskId, flags: DequeueFlags) {
         self.update_curr_dl(cpu);
         self.remove_dl(cpu, task);
+        if flags.sleep {
+            self.task_non_contending(cpu, task, self.task(task).policy);
+        }
+    }
+
+    /// A task sleeps or leaves the class: its bandwidth is in use until it would be owed nothing. If that is over, it is
+    /// free at once.
+    ///
+    /// Kernel: task_non_contending(), kernel/sched/deadline.c, v6.12.
+    fn task_non_contending(&mut self, cpu: CpuId, task: TaskId, policy: Policy) {
+        let (runtime, _, period) = params(policy);
+        let entry = self.task(task);
+        let owed = entry.dl_runtime as i128 * period as i128 / runtime.max(1) as i128;
+        let zero_lag = entry.dl_deadline as i128 - owed - self.rqs[cpu].clock as i128;
+        if zero_lag < 0 || entry.dl_inactive_at.is_some() {
+            return;
+        }
+        let at = self.rqs[cpu].clock + zero_lag as u64;
+        let entry = self.task_mut(task);
+        (entry.dl_non_contending, entry.dl_inactive_at) = (true, Some(at));
+        self.effects.push(Effect::StartDlInactiveTimer { task, at });
+    }
+
+    /// Kernel: task_contending(), kernel/sched/deadline.c, v6.12.
+    pub(crate) fn dl_contends(&mut self, task: TaskId) {
+        let entry = self.task_mut(task);
+        if core::mem::take(&mut entry.dl_non_contending) {
+            entry.dl_inactive_at = None;
+        }
+    }
+
+    /// A task leaves the class; its timer goes on.
+    ///
+    /// Kernel: switched_from_dl(), kernel/sched/deadline.c, v6.12.
+    pub(crate) fn leave_dl(&mut self, cpu: CpuId, task: TaskId, from: Policy) {
+        if self.task(task).on_rq {
+            self.task_non_contending(cpu, task, from);
+        }
+        self.task_mut(task).dl_non_contending = false;
+    }
+
+    /// The bandwidth of a task that sleeps or has left the class is no longer in use.
+    ///
+    /// Kernel: inactive_task_timer(), kernel/sched/deadline.c, v6.12.
+    pub fn dl_inactive_timer(&mut self, task: TaskId, now: Time) {
+        if !self.dl_inactive_due(task, now) {
+            return;
+        }
+        self.update_rq_clock(self.task(task).cpu, now);
+        let entry = self.task_mut(task);
+        (entry.dl_inactive_at, entry.dl_non_contending) = (None, false);
+        if entry.policy.class() != Class::Dl {
+            entry.dl_throttled = false;
+        }
+    }
+
+    /// Whether that timer has not been cancelled.
+    pub fn dl_inactive_due(&self, task: TaskId, now: Time) -> bool {
+        self.task(task).dl_inactive_at.is_some_and(|at| at <= now.0)
     }
 
     /// Kernel: put_prev_task_dl(), kernel/sched/deadline.c, v6.12.
@@ -243,10 +314,10 @@ impl Sched {
         }
     }
 
-    /// A deadline task that was out of budget gets a new one.
+    /// A deadline task that was out of budget gets a new one, from the timer of the CPU `by`.
     ///
     /// Kernel: dl_task_timer(), kernel/sched/deadline.c, v6.1, v6.12.
-    pub fn dl_timer(&mut self, task: TaskId, now: Time) {
+    pub fn dl_timer(&mut self, by: CpuId, task: TaskId, now: Time) {
         if !self.task(task).dl_throttled || self.class_of(task) != Class::Dl {
             return;
         }
@@ -260,7 +331,7 @@ impl Sched {
             } else {
                 self.resched_now(cpu);
             }
-            self.push_task(cpu, Class::Dl, now);
+            self.push_task(by, cpu, Class::Dl, now);
         }
     }
 
@@ -387,6 +458,88 @@ mod tests {
             v4.13..v6.12: 1000 us, dl; -3000 us, idle; 1000 us, dl
             v7.2..v7.3: 0 us, idle; 0 us, idle; 1000 us, dl"#]]
         .assert_eq(&found);
+    }
+
+    #[test]
+    fn an_overflow_is_counted_in_units_of_1024_ns() {
+        // Exactly, 978261 ns of a budget of 1 ms are less than what 9782758 ns of a period of 10 ms allow.
+        assert!(super::dl_entity_overflow(978_261, 9_782_758, MS, 10 * MS));
+        assert!(!super::dl_entity_overflow(977_000, 9_782_758, MS, 10 * MS));
+    }
+
+    #[test]
+    fn the_bandwidth_of_a_sleeper_is_in_use_until_it_is_owed_nothing_and_the_clock_is_read_then() {
+        let found = by_kernel("", |kernel| {
+            let (lab, task) = lab_with(kernel, 5, 10, 10);
+            let mut lab = lab.without_ticks();
+            lab.run(2 * MS);
+            lab.sleep(task);
+            let begins = lab.time().0;
+            let due = lab.sched.task(task).dl_inactive_at.map(|at| (at - begins) / US);
+            let clock = |lab: &Lab| (lab.sched.rqs[CpuId(0)].clock - begins) / US;
+            lab.run(5 * MS);
+            let slept = clock(&lab);
+            lab.wake(task);
+            lab.sleep(task);
+            lab.wake(task);
+            format!("due after {due:?} us; clock {slept} us; awake {:?}", lab.sched.task(task).dl_inactive_at)
+        });
+        expect!["v4.13..v7.3: due after Some(2000) us; clock 2000 us; awake None"].assert_eq(&found);
+    }
+
+    #[test]
+    fn who_comes_back_to_the_class_goes_on_with_his_budget_until_the_deadline() {
+        let found = by_kernel("", |kernel| {
+            let (mut lab, task) = lab_with(kernel, 5, 10, 10);
+            let policy = lab.sched.task(task).policy;
+            lab.run(2 * MS);
+            let back = [MS, 10 * MS].map(|away| {
+                let now = lab.time();
+                lab.sched.set_policy(CpuId(0), task, Policy::Normal, now);
+                lab.run(away);
+                let now = lab.time();
+                lab.sched.set_policy(CpuId(0), task, policy, now);
+                format!("{} us", lab.sched.task(task).dl_runtime / 1000)
+            });
+            back.join(", ")
+        });
+        expect!["v4.13..v7.3: 3000 us, 5000 us"].assert_eq(&found);
+    }
+
+    #[test]
+    fn another_budget_asks_for_a_switch_or_not_as_long_as_the_deadline_stays() {
+        let found = by_kernel("", |kernel| {
+            let (mut lab, task) = lab_with(kernel, 5, 20, 20);
+            lab.hog("f", 0);
+            lab.run(MS);
+            let now = lab.time();
+            lab.sched.yield_task(CpuId(0), now);
+            lab.settle();
+            assert_eq!(lab.running(0), "f", "the task waits for its next budget");
+            let policy = Policy::Deadline { runtime: 4 * MS, deadline: 20 * MS, period: 20 * MS };
+            lab.sched.set_policy(CpuId(0), task, policy, now);
+            format!("{}", lab.sched.rqs[CpuId(0)].need_resched.any())
+        });
+        expect![[r#"
+            v4.13..v6.12: true
+            v7.2..v7.3: false"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
+    fn time_before_a_task_joins_the_class_is_none_of_the_class() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let task = lab.hog("f", 0);
+            lab.run(50 * MS);
+            let policy = Policy::Deadline { runtime: 5 * MS, deadline: 10 * MS, period: 10 * MS };
+            let now = lab.time();
+            lab.sched.set_policy(CpuId(0), task, policy, now);
+            lab.run(MS);
+            lab.sleep(task);
+            format!("{}", lab.sched.rqs[CpuId(0)].avg_dl.util_avg)
+        });
+        expect!["v4.13..v7.3: 20"].assert_eq(&found);
     }
 
     #[test]

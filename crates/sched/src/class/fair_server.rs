@@ -16,7 +16,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use super::dl::add_periods;
+use super::dl::{add_periods, dl_entity_overflow};
 use crate::cfs_rq::before;
 use crate::{Effect, RtThrottle, Sched};
 
@@ -72,12 +72,13 @@ impl Sched {
         let now = rq.clock;
         let server = &rq.fair_server;
         let past = before(server.deadline, now);
-        let laxity = server.deadline.wrapping_sub(now) as i128;
-        let overflow = server.runtime as i128 * dl_period as i128 > dl_runtime as i128 * laxity;
+        let laxity = server.deadline.wrapping_sub(now);
+        let overflow = dl_entity_overflow(server.runtime, laxity, dl_runtime, dl_period);
         if past || overflow && !server.starving {
             self.fair_server_new_period(cpu);
         } else if overflow {
-            self.rqs[cpu].fair_server.runtime = (dl_runtime as i128 * laxity / dl_period as i128) as i64;
+            self.rqs[cpu].fair_server.runtime =
+                (dl_runtime as i128 * laxity as i128 / dl_period as i128) as i64;
         }
         if self.rqs[cpu].fair_server.starving {
             self.fair_server_runs(cpu);

@@ -40,13 +40,13 @@ impl Push {
 }
 
 impl Sched {
-    /// What becomes of the tasks of a class that wait on a CPU.
+    /// What becomes of the tasks of a class that wait on a CPU, if the CPU `by` pushes them.
     ///
     /// Kernel: push_rt_task(), kernel/sched/rt.c, push_dl_task(), kernel/sched/deadline.c, v6.1, v6.12.
-    pub fn decide_push(&self, cpu: CpuId, class: Class) -> Push {
+    pub fn decide_push(&self, by: CpuId, cpu: CpuId, class: Class) -> Push {
         match class {
-            Class::Rt => self.decide_push_rt(cpu),
-            Class::Dl => self.decide_push_dl(cpu),
+            Class::Rt => self.decide_push_rt(by, cpu),
+            Class::Dl => self.decide_push_dl(by, cpu),
             _ => Push::Nothing,
         }
     }
@@ -72,23 +72,23 @@ impl Sched {
             && on.is_none_or(|on| entry.allowed.contains(on))
     }
 
-    /// Where a task that waits on a CPU goes.
-    pub fn push_of(&self, task: TaskId, cpu: CpuId) -> Push {
-        let nearest = self.cpus_that_would_do(task, cpu);
-        match self.take_nearest(&nearest, cpu) {
+    /// Where a task that waits on a CPU goes, if `by` pushes it: each CPU takes those that would do in a turn of its own.
+    pub fn push_of(&self, by: CpuId, task: TaskId, cpu: CpuId) -> Push {
+        let nearest = self.cpus_that_would_do(task, by);
+        match self.take_nearest(&nearest, by) {
             Some(Taken { cpu: to, .. }) if to != cpu => Push::Moves { task, to, nearest },
             _ => Push::Nothing,
         }
     }
 
-    /// A task was woken or is new, and this has been reported by now. If it may move and waits behind another task of
+    /// A task was woken by a CPU or is new, and this has been reported by now. If it may move and waits behind another task of
     /// its class, tasks are pushed.
     ///
     /// Kernel: task_woken_rt(), kernel/sched/rt.c, task_woken_dl(), kernel/sched/deadline.c, v6.1, v6.12.
-    pub fn task_woken(&mut self, task: TaskId, now: Time) {
+    pub fn task_woken(&mut self, by: CpuId, task: TaskId, now: Time) {
         let cpu = self.task(task).cpu;
         if self.waits_behind_class(cpu, task) {
-            self.push_tasks(cpu, self.class_of(task), now);
+            self.push_tasks(by, cpu, self.class_of(task), now);
         }
     }
 
@@ -132,16 +132,16 @@ impl Sched {
     /// Pushes waiting tasks of a class to other CPUs while that helps.
     ///
     /// Kernel: push_rt_tasks(), kernel/sched/rt.c, push_dl_tasks(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn push_tasks(&mut self, cpu: CpuId, class: Class, now: Time) {
-        while self.push_task(cpu, class, now) {}
+    pub(crate) fn push_tasks(&mut self, by: CpuId, cpu: CpuId, class: Class, now: Time) {
+        while self.push_task(by, cpu, class, now) {}
     }
 
     /// Pushes one task, and returns whether one moved; does nothing if a recording shows the moves.
-    pub(crate) fn push_task(&mut self, cpu: CpuId, class: Class, now: Time) -> bool {
+    pub(crate) fn push_task(&mut self, by: CpuId, cpu: CpuId, class: Class, now: Time) -> bool {
         if self.balance_watches {
             return false;
         }
-        match self.decide_push(cpu, class) {
+        match self.decide_push(by, cpu, class) {
             Push::Nothing => false,
             Push::RunsHere => {
                 self.resched_now(cpu);
@@ -149,7 +149,7 @@ impl Sched {
             }
             Push::Moves { task, to, nearest } => {
                 if nearest.in_turn {
-                    self.rqs[cpu].any_cpu = to;
+                    self.rqs[by].any_cpu = to;
                 }
                 self.move_waiting(task, to, MigrationCause::Push, now);
                 true
@@ -204,6 +204,10 @@ mod tests {
     use expect_test::expect;
     use schedlab_topology::{CpuId, CpuMask};
 
+    use schedlab_units::TaskId;
+
+    use super::Push;
+    use crate::class::Class;
     use crate::drawing::by_kernel;
     use crate::lab::Lab;
     use crate::{MigrationCause, NewTask, Policy};
@@ -238,6 +242,34 @@ mod tests {
         };
         expect!["v4.13..v7.3: cpu 2, and low on cpu 2"].assert_eq(&by_kernel("", found(true)));
         expect!["v4.13..v7.3: cpu 1, and idle on cpu 2"].assert_eq(&by_kernel("", found(false)));
+    }
+
+    #[test]
+    fn each_cpu_that_pushes_takes_cpus_in_a_turn_of_its_own() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let fifo = |lab: &Lab, priority, cpu| NewTask {
+                policy: Policy::Fifo(priority),
+                allowed: Arc::new(CpuMask::one(4, CpuId(cpu))),
+                ..lab.spec()
+            };
+            for (name, priority, cpu) in [("high", 50, 0), ("waits", 10, 0), ("other", 20, 1)] {
+                let spec = fifo(&lab, priority, cpu);
+                lab.fork(name, cpu, spec);
+            }
+            let (waits, now) = (TaskId(1), lab.time());
+            lab.sched.do_set_cpus_allowed(waits, Arc::new(CpuMask::all(4)), now);
+            lab.sched.rqs[CpuId(1)].any_cpu = CpuId(2);
+            let to = |by| match lab.sched.decide_push(CpuId(by), CpuId(0), Class::Rt) {
+                Push::Moves { to, .. } => to.0,
+                other => panic!("{other:?}"),
+            };
+            format!("CPU 0 to CPU {}, CPU 1 to CPU {}", to(0), to(1))
+        });
+        expect![[r#"
+            v4.13..v5.5: CPU 0 to CPU 2, CPU 1 to CPU 2
+            v5.18..v7.3: CPU 0 to CPU 2, CPU 1 to CPU 3"#]]
+        .assert_eq(&found);
     }
 
     #[test]

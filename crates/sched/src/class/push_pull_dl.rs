@@ -44,14 +44,14 @@ impl Sched {
     }
 
     /// Kernel: push_dl_task(), kernel/sched/deadline.c, v6.1, v6.12.
-    pub(super) fn decide_push_dl(&self, cpu: CpuId) -> Push {
+    pub(super) fn decide_push_dl(&self, by: CpuId, cpu: CpuId) -> Push {
         let overloaded = self.is_dl_overloaded(cpu);
         let Some(task) = self.pushable_dl(cpu, None).filter(|_| overloaded) else { return Push::Nothing };
         let gives_way = |curr| self.is_earlier_dl(task, curr) && self.task(curr).nr_cpus_allowed > 1;
         if self.curr_dl(cpu).is_some_and(gives_way) {
             return Push::RunsHere;
         }
-        self.push_of(task, cpu)
+        self.push_of(by, task, cpu)
     }
 
     /// One that waits alone, though it may be pushed from v6.7 on, is not pulled.

@@ -50,7 +50,7 @@ impl Sched {
     }
 
     /// Kernel: push_rt_task(), kernel/sched/rt.c, v6.1, v6.12.
-    pub(super) fn decide_push_rt(&self, cpu: CpuId) -> Push {
+    pub(super) fn decide_push_rt(&self, by: CpuId, cpu: CpuId) -> Push {
         if self.rqs[cpu].rt_queue.len() < self.rt_overload() {
             return Push::Nothing;
         }
@@ -58,7 +58,7 @@ impl Sched {
         if self.task(task).policy.rt_priority() > self.rt_level(cpu) {
             return Push::RunsHere;
         }
-        self.push_of(task, cpu)
+        self.push_of(by, task, cpu)
     }
 
     /// Whether a task of RT or a higher class that leaves a CPU went before all RT tasks that are queued there. The

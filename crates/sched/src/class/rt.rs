@@ -357,12 +357,12 @@ mod tests {
         };
         let falls = order(|lab, task| {
             let now = lab.time();
-            lab.sched.set_policy(task, Policy::Fifo(10), now);
+            lab.sched.set_policy(CpuId(0), task, Policy::Fifo(10), now);
         });
         expect!["v4.13..v7.3: top y x z"].assert_eq(&falls);
         let rises = order(|lab, task| {
             let now = lab.time();
-            lab.sched.set_policy(task, Policy::Fifo(30), now);
+            lab.sched.set_policy(CpuId(0), task, Policy::Fifo(30), now);
         });
         expect!["v4.13..v7.3: top x y z"].assert_eq(&rises);
         let moves = order(|lab, task| {
@@ -375,7 +375,7 @@ mod tests {
             |change: fn(&mut Lab, TaskId)| expect!["v4.13..v7.3: top x y z"].assert_eq(&order(change));
         stays(|lab, x| {
             let (y, now) = (TaskId(x.0 + 1), lab.time());
-            lab.sched.set_policy(y, Policy::Rr(20), now);
+            lab.sched.set_policy(CpuId(0), y, Policy::Rr(20), now);
         });
         stays(|lab, x| {
             let (y, now) = (TaskId(x.0 + 1), lab.time());
@@ -385,8 +385,8 @@ mod tests {
         let from_above = order(|lab, x| {
             let (y, now) = (TaskId(x.0 + 1), lab.time());
             let deadline = Policy::Deadline { runtime: MS, deadline: 100 * MS, period: 100 * MS };
-            lab.sched.set_policy(y, deadline, now);
-            lab.sched.set_policy(y, Policy::Fifo(20), now);
+            lab.sched.set_policy(CpuId(0), y, deadline, now);
+            lab.sched.set_policy(CpuId(0), y, Policy::Fifo(20), now);
         });
         expect!["v4.13..v7.3: top y x z"].assert_eq(&from_above);
     }

@@ -43,7 +43,7 @@ impl Sched {
     ///
     /// Kernel: rto_push_irq_work_func(), kernel/sched/rt.c, v6.1, v6.12.
     pub fn rto_push_irq_work(&mut self, cpu: CpuId, now: Time) {
-        self.push_tasks(cpu, Class::Rt, now);
+        self.push_tasks(cpu, cpu, Class::Rt, now);
         self.ask_next_to_push(cpu);
     }
 
@@ -100,7 +100,7 @@ mod tests {
             let mut drawn = draw(kernel, &format!("{machine} | 0[a*] 1[b* c] 2[d* e]"));
             let set = |drawn: &mut Drawn, name: &str, priority| {
                 let task = drawn.task(name);
-                drawn.sched.set_policy(task, Policy::Fifo(priority), NOW);
+                drawn.sched.set_policy(CpuId(0), task, Policy::Fifo(priority), NOW);
             };
             for (name, priority) in [("a", 8), ("b", 8), ("d", 8), ("c", 7), ("e", 6)] {
                 set(&mut drawn, name, priority);

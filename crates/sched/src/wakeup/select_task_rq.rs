@@ -4,7 +4,9 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
-use crate::{Candidate, Feature, Placement, Reason, RecentUsedCpu, Refused, Sched, SdFlags, SdId, View};
+use crate::{
+    Candidate, Feature, Placement, Reason, RecentUsedCpu, Refused, Sched, SdFlags, SdId, SeId, View,
+};
 
 use super::wake_affine::wake_affine;
 use super::wake_cap::wake_cap;
@@ -53,8 +55,21 @@ impl Sched {
         View::new(self, now, passed_over).decide_fork(task, this)
     }
 
+    /// Brings the average of a running task up to date before [`Sched::decide_exec`]. The call is meant for tasks that
+    /// sleep: the time since the queue was last updated counts as slept.
+    ///
+    /// Kernel: find_idlest_cpu(), kernel/sched/fair.c, v4.15, v6.12.
+    pub fn sync_exec(&mut self, task: TaskId) {
+        let p = self.task(task);
+        let looks = self.class_of(task) == Class::Fair && self.kernel.has(Feature::SyncBeforeSlow);
+        let top = top_domain(self, p.cpu, SdFlags::BALANCE_EXEC);
+        if looks && top.is_some_and(|top| self.domains.sd(top).span.intersects(&p.allowed)) {
+            self.sync_entity_load_avg(SeId(task.0));
+        }
+    }
+
     /// A CPU for a running task that executes another program; its own to stay. Only the fair class looks for
-    /// another one.
+    /// another one. [`Sched::sync_exec`] comes first.
     ///
     /// Kernel: sched_exec(), kernel/sched/core.c, select_task_rq_rt(), select_task_rq_dl(), v6.1, v6.12.
     pub fn decide_exec(
@@ -215,6 +230,25 @@ mod tests {
             v4.13: cpu 0, STAY_LOCAL
             v5.5..v7.3: cpu 1, IDLEST_ONLY"#]]
         .assert_eq(&goes(Policy::Normal));
+    }
+
+    #[test]
+    fn the_time_since_its_queue_was_updated_counts_as_slept_when_a_task_calls_exec() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let running = lab.hog("running", 0);
+            lab.run(3 * MS);
+            let load = |lab: &Lab| lab.sched.task(running).se.avg.load_avg;
+            let before = load(&lab);
+            // As after a task that came: the queue is updated then, but not the average of the one that runs.
+            lab.sched.cfs_rqs[0].avg.last_update_time += 3 * MS;
+            lab.sched.sync_exec(running);
+            format!("{} lost", before as i64 - load(&lab) as i64)
+        });
+        expect![[r#"
+            v4.13: 0 lost
+            v5.5..v7.3: 62 lost"#]]
+        .assert_eq(&found);
     }
 
     /// Whatever the state: the answer is a CPU the task may use, and the same when asked again.

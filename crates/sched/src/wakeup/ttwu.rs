@@ -36,7 +36,7 @@ impl Sched {
     /// Decides a wake-up. The CPUs that were passed over are listed if asked for.
     ///
     /// On machines whose CPUs differ in capacity the wakee's averages must be brought up
-    /// to date first ([`Sched::sync_entity_load_avg`]), as the search asks what fits.
+    /// to date first ([`Sched::sync_wakee`]), as the search asks what fits.
     ///
     /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12, v5.5.
     pub fn decide_wakeup(
@@ -83,7 +83,8 @@ impl Sched {
             }
             WakeList::OtherLlcOrIdle => {
                 let p = self.task(wakeup.task);
-                p.policy != Policy::Stop
+                let at_once = p.policy == Policy::Stop && self.kernel.has(Feature::StopperAtOnce);
+                !at_once
                     && rq.active
                     && p.allowed.contains(cpu)
                     && (other_llc || cpu != wakeup.this_cpu && rq.nr_running == 0)
@@ -93,13 +94,22 @@ impl Sched {
 }
 
 impl Sched {
+    /// Brings the averages of a sleeper up to date if its CPU is chosen by what fits: on machines whose CPUs differ, for
+    /// fair tasks that have a choice.
+    ///
+    /// Kernel: select_idle_sibling(), kernel/sched/fair.c, v6.12.
+    pub fn sync_wakee(&mut self, task: TaskId) {
+        let p = self.task(task);
+        if self.domains.asym_active && !p.on_rq && p.policy.is_fair() && p.nr_cpus_allowed > 1 {
+            self.sync_entity_load_avg(SeId(task.0));
+        }
+    }
+
     /// Decides a wake-up and carries it out, with what must be brought up to date first.
     ///
     /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12.
     pub fn try_to_wake_up(&mut self, wakeup: &Wakeup, now: Time) -> WakeupDecision {
-        if self.domains.asym_active && !self.task(wakeup.task).on_rq {
-            self.sync_entity_load_avg(SeId(wakeup.task.0));
-        }
+        self.sync_wakee(wakeup.task);
         let decision = self.decide_wakeup(wakeup, now, None);
         self.apply_wakeup(wakeup, &decision, now);
         decision
