@@ -175,8 +175,12 @@ impl Kernel {
 
     /// Changes the CPUs that a task may use. Returns whether the stopper must move it; the stopper is then awake, and
     /// the call continues after the stopper.
-    pub fn affinity_of(&mut self, cpu: CpuId, task: KernelTask, mask: &CpuMask) -> bool {
-        self.raw.affinity_of(self.at(cpu), task.0 as c_int, &words_of(mask))
+    ///
+    /// # Errors
+    /// The kernel's error number.
+    pub fn affinity_of(&mut self, cpu: CpuId, task: KernelTask, mask: &CpuMask) -> Result<bool, i32> {
+        let done = self.raw.affinity_of(self.at(cpu), task.0 as c_int, &words_of(mask));
+        if done < 0 { Err(-done) } else { Ok(done != 0) }
     }
 
     /// The current task is about to execute another program; returns whether the stopper must move it.

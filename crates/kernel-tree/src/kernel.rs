@@ -150,11 +150,6 @@ impl Kernel {
         self.raw.lab_exit(self.at(cpu));
     }
 
-    /// Returns where the current task would go when it calls `exec()`.
-    pub fn exec(&mut self, cpu: CpuId) -> CpuId {
-        self.cpu(self.raw.lab_exec(self.at(cpu)))
-    }
-
     /// The current task calls `sched_yield()`.
     pub fn yield_now(&mut self, cpu: CpuId) {
         self.raw.lab_yield(self.at(cpu));
@@ -239,18 +234,6 @@ impl Kernel {
             deadline,
             period,
         ))
-    }
-
-    /// Changes the CPUs that a task may use; the task must not be running.
-    ///
-    /// # Errors
-    /// The kernel's error number.
-    pub fn set_affinity(&mut self, cpu: CpuId, task: KernelTask, mask: &CpuMask) -> Result<(), i32> {
-        let mut words = [0; MASK_WORDS];
-        for (word, of) in words.iter_mut().zip(mask.words()) {
-            *word = *of;
-        }
-        done(self.raw.affinity(self.at(cpu), task.0 as c_int, &words))
     }
 
     /// Creates a group below another, or below the root; `shares` as in `cpu.shares`.

@@ -84,7 +84,6 @@ functions! {
     lab_wake: fn(cpu: c_int, task: c_int, flags: c_int, in_irq: c_int) -> c_int;
     lab_sleep: fn(cpu: c_int) -> c_int;
     lab_exit: fn(cpu: c_int);
-    lab_exec: fn(cpu: c_int) -> c_int;
     lab_yield: fn(cpu: c_int);
     lab_resched: fn(cpu: c_int) -> c_int;
     lab_tick: fn(cpu: c_int);
@@ -135,7 +134,6 @@ functions! {
     lab_release: fn() -> *const c_char;
     lab_feature: fn(*const c_char, c_int) -> c_int;
     lab_warnings: fn(*mut *const c_char) -> c_int;
-    lab_affinity: fn(c_int, c_int, *const u64) -> c_int;
     lab_state_task: fn(c_int, *mut u64);
     lab_state_cpu: fn(c_int, *mut u64);
     lab_state_domain: fn(c_int, c_int, *mut u64, *mut u64) -> c_int;
@@ -209,16 +207,10 @@ impl Raw {
         (count as u32, unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 
-    /// Changes the CPUs that a task may use; returns 0 or a negative error number.
-    pub(crate) fn affinity(&self, cpu: c_int, task: c_int, mask: &[u64; MASK_WORDS]) -> c_int {
+    /// Changes the CPUs that a task may use; returns 1 if the stopper must move it, or a negative error number.
+    pub(crate) fn affinity_of(&self, cpu: c_int, task: c_int, mask: &[u64; MASK_WORDS]) -> c_int {
         // SAFETY: as many words as the kernel's mask has.
-        unsafe { (self.lab_affinity)(cpu, task, mask.as_ptr()) }
-    }
-
-    /// The same, also for a running task; returns whether the stopper must move it.
-    pub(crate) fn affinity_of(&self, cpu: c_int, task: c_int, mask: &[u64; MASK_WORDS]) -> bool {
-        // SAFETY: as above.
-        unsafe { (self.lab_affinity_of)(cpu, task, mask.as_ptr()) != 0 }
+        unsafe { (self.lab_affinity_of)(cpu, task, mask.as_ptr()) }
     }
 
     /// Passes each event since the last call to `each`.

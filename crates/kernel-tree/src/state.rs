@@ -23,12 +23,14 @@ states! {
     TaskState {
         cpu, on_rq, sched_delayed, on_cpu, vruntime, deadline, slice, sum_exec_runtime, vlag, load_avg, util_avg,
         runnable_avg, last_update_time, recent_used_cpu, wakee_flips, wake_cpu, se_on_rq, prio, util_est,
+        dl_runtime, dl_deadline, dl_throttled,
     }
     /// A CPU, its run queue and the state that its LLC shares. `vruntime` is the queue's `zero_vruntime` or
     /// `min_vruntime`.
     CpuState {
         nr_running, clock, clock_task, clock_pelt, avg_idle, idle_stamp, next_balance, load_avg, util_avg, runnable_avg,
         cpu_capacity, max_idle_balance_cost, weight, vruntime, h_load, last_h_load_update, nr_idle_scan, has_idle_cores,
+        overloaded, rt_util_avg, dl_util_avg,
     }
     /// A domain of a CPU. `groups` counts them.
     DomainState {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schedlab_kernel_tree as tree;
-use schedlab_sched::{Curr, FairPolicy};
+use schedlab_sched::{Curr, FairPolicy, Policy, Pressure};
 use schedlab_topology::CpuId;
 use serde::Serialize;
 
@@ -108,6 +108,19 @@ impl Pair {
                 ("last_h_load_update", theirs.last_h_load_update, cfs.last_h_load_update.get()),
             ],
         );
+        if self.sched.kernel.rules.pressure != Pressure::RtAvg {
+            all.numbers(
+                &of,
+                &[
+                    ("util_avg of RT", theirs.rt_util_avg, rq.avg_rt.util_avg),
+                    ("util_avg of deadline tasks", theirs.dl_util_avg, rq.avg_dl.util_avg),
+                ],
+            );
+        }
+        if cpu == CpuId(0) {
+            let ours = u64::from(self.sched.domains.overload);
+            all.numbers(&|| "the machine".to_string(), &[("overloaded", theirs.overloaded, ours)]);
+        }
         if self.zero_vruntime {
             all.numbers(&of, &[("zero_vruntime", theirs.vruntime, cfs.zero_vruntime)]);
         }
@@ -169,6 +182,16 @@ impl Pair {
         if self.nr_cpus() > 1 {
             // The kernel counts them even for a single CPU, as its mask has room for more, and no rule reads them.
             all.numbers(&of, &[("wakee_flips", theirs.wakee_flips, u64::from(task.wakee_flips))]);
+        }
+        if matches!(task.policy, Policy::Deadline { .. }) {
+            all.numbers(
+                &of,
+                &[
+                    ("dl.runtime", theirs.dl_runtime, task.dl_runtime as u64),
+                    ("dl.deadline", theirs.dl_deadline, task.dl_deadline),
+                    ("dl_throttled", theirs.dl_throttled, u64::from(task.dl_throttled)),
+                ],
+            );
         }
         if self.sched.kernel.rules.policy == FairPolicy::Eevdf {
             let relative = |deadline: u64, vruntime: u64| deadline.wrapping_sub(vruntime);

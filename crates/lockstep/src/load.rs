@@ -12,14 +12,14 @@ pub const LOADS: [(&str, &str); 15] = [
     ("exit", "tasks that end"),
     ("kthread", "kernel threads"),
     ("nice", "nice values that change"),
-    ("affinity", "masks that change, of tasks that do not run"),
+    ("affinity", "masks that change"),
     ("groups", "four groups, nested, and tasks that move between them"),
     ("shares", "groups whose shares change"),
     ("quota", "groups with a quota"),
     ("batch", "SCHED_BATCH and SCHED_IDLE"),
     ("rt", "SCHED_FIFO and SCHED_RR"),
     ("deadline", "SCHED_DEADLINE"),
-    ("exec", "where a task would go that executes another program"),
+    ("exec", "tasks that execute another program, and are moved for that"),
 ];
 
 /// A set of loads.

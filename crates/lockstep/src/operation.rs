@@ -28,7 +28,7 @@ pub enum Operation {
     Yield { cpu: CpuId },
     /// The current task exits.
     Exit { cpu: CpuId },
-    /// The current task looks for a place to execute another program, and stays.
+    /// The current task executes another program; it may be moved for that.
     Exec { cpu: CpuId },
     /// The nice value of a task changes.
     Nice { cpu: CpuId, task: usize, nice: i8 },
@@ -70,7 +70,7 @@ impl fmt::Display for Operation {
             }
             Operation::Yield { cpu } => write!(f, "the task on CPU {} yields", cpu.0),
             Operation::Exit { cpu } => write!(f, "the task on CPU {} ends", cpu.0),
-            Operation::Exec { cpu } => write!(f, "the task on CPU {} looks for a place for exec()", cpu.0),
+            Operation::Exec { cpu } => write!(f, "the task on CPU {} calls exec()", cpu.0),
             Operation::Nice { cpu, task, nice } => write!(f, "CPU {} makes t{task} nice {nice}", cpu.0),
             Operation::Policy { cpu, task, policy } => write!(f, "CPU {} makes t{task} {policy:?}", cpu.0),
             Operation::Affinity { cpu, task, mask } => {

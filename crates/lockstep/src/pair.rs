@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use schedlab_kernel_tree::{GroupId, Kernel, KernelTask};
 use schedlab_sched::{
-    AvgReference, Curr, Deactivate, FairPolicy, NewTask, Policy, Sched, TaskState, TgId, Took, WakePath,
-    Wakeup,
+    AvgReference, Curr, Deactivate, FairPolicy, MigrationCause, NewTask, Policy, Sched, TaskState, TgId,
+    Took, WakePath, Wakeup,
 };
 use schedlab_topology::{CpuId, CpuMask, Topology};
 use schedlab_units::{TaskId, Time};
 use serde::Serialize;
 
+use crate::settle::StopperWork;
 use crate::timers::Timer;
 use crate::{Difference, Operation};
 
@@ -63,8 +64,8 @@ pub struct Pair {
     pub(crate) tasks: Vec<(TaskId, KernelTask)>,
     pub(crate) ended: Vec<bool>,
     pub(crate) groups: Vec<(TgId, GroupId)>,
-    /// The CPUs to which the stopper of each CPU must move a task.
-    pub(crate) moves: Vec<Vec<CpuId>>,
+    /// What the stopper of each CPU must do.
+    pub(crate) stopper_work: Vec<Vec<StopperWork>>,
     pub(crate) balance_due: Vec<bool>,
     pub(crate) kicked: Vec<bool>,
     /// CPUs that were interrupted to let queues run again, and to push RT tasks.
@@ -130,7 +131,7 @@ impl Pair {
             tasks: Vec::new(),
             ended: Vec::new(),
             groups: Vec::new(),
-            moves: vec![Vec::new(); nr_cpus],
+            stopper_work: vec![Vec::new(); nr_cpus],
             balance_due: vec![false; nr_cpus],
             kicked: vec![false; nr_cpus],
             unthrottles: vec![false; nr_cpus],
@@ -222,19 +223,11 @@ impl Pair {
                 let (ours, theirs) = self.tasks[*task];
                 let (number, prio, dl) = numbers(*policy, self.sched.task(ours).nice);
                 self.kernel.set_policy(*cpu, theirs, number, prio, dl).is_ok_and(|()| {
-                    self.sched.set_policy(ours, *policy, now);
+                    self.sched.set_policy(*cpu, ours, *policy, now);
                     true
                 })
             }
-            Operation::Affinity { cpu, task, mask } if self.lives(*task) && !self.runs(*task) => {
-                let (ours, theirs) = self.tasks[*task];
-                // A call that changes nothing is skipped: up to 6.12 the kernel reads a clock in it.
-                let new = *self.sched.task(ours).allowed != *mask;
-                new && self.kernel.set_affinity(*cpu, theirs, mask).is_ok_and(|()| {
-                    self.sched.set_cpus_allowed(*cpu, ours, Arc::new(mask.clone()), now);
-                    true
-                })
-            }
+            Operation::Affinity { cpu, task, mask } => self.lives(*task) && self.affinity(*cpu, *task, mask),
             Operation::Group { cpu, parent, shares } => {
                 let above = parent.map(|parent| self.groups.get(parent).copied());
                 match above {
@@ -339,7 +332,7 @@ impl Pair {
             );
         }
         self.sched.apply_fork(ours, to, now);
-        self.sched.task_woken(ours, now);
+        self.sched.task_woken(cpu, ours, now);
         true
     }
 
@@ -350,6 +343,7 @@ impl Pair {
             return false;
         }
         let waker = self.sched.rqs[cpu].curr.task();
+        self.sched.sync_wakee(ours);
         let wakeup = Wakeup { task: ours, waker, this_cpu: cpu, sync, in_task: !in_irq, current_cpu: false };
         let decided = self.sched.decide_wakeup(&wakeup, now, None);
         let Some(to) = self.kernel.wake(cpu, theirs, sync, in_irq) else {
@@ -359,7 +353,8 @@ impl Pair {
         };
         self.counts.wakeups += 1;
         let mut taken = decided.clone();
-        if to != decided.cpu {
+        // An RT or deadline task may have been pushed on since; the states show where.
+        if to != decided.cpu && self.sched.task(ours).policy.is_fair() {
             let why = format!("CPU {} ({})", decided.cpu.0, decided.reason().name());
             let at_work = format!("CPU {} wakes t{task}", cpu.0);
             self.differs(&at_work, "place of a woken task", format!("t{task}"), format!("CPU {}", to.0), why);
@@ -367,12 +362,12 @@ impl Pair {
         }
         self.sched.apply_wakeup(&wakeup, &taken, now);
         if taken.path == WakePath::Select && !taken.remote {
-            self.sched.task_woken(ours, now);
+            self.sched.task_woken(cpu, ours, now);
         }
         true
     }
 
-    /// Where the current task would go to execute another program; it stays.
+    /// The current task executes another program, and is moved for that.
     fn exec(&mut self, cpu: CpuId) -> bool {
         let nr_cpus = self.nr_cpus();
         let Some(task) = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus) else {
@@ -381,13 +376,46 @@ impl Pair {
         if !self.sched.task(task).policy.is_fair() {
             return false;
         }
+        self.sched.sync_exec(task);
         let decided = self.sched.decide_exec(task, self.time(), None);
-        let to = self.kernel.exec(cpu);
-        if to != decided.cpu {
+        let moves = self.kernel.exec_of(cpu);
+        if moves != (decided.cpu != cpu) {
+            let kernel = if moves { "another CPU".to_string() } else { format!("CPU {}", cpu.0) };
             let why = format!("CPU {} ({})", decided.cpu.0, decided.reason.name());
             let of = format!("t{}", task.index() - nr_cpus);
-            let at_work = format!("exec() on CPU {}", cpu.0);
-            self.differs(&at_work, "place of a task that calls exec()", of, format!("CPU {}", to.0), why);
+            self.differs(
+                &format!("exec() on CPU {}", cpu.0),
+                "place of a task that calls exec()",
+                of,
+                kernel,
+                why,
+            );
+        }
+        if decided.cpu != cpu {
+            let work = StopperWork::Move { task, to: decided.cpu, cause: MigrationCause::Exec };
+            self.ask_stopper(cpu, cpu, work, true);
+        }
+        true
+    }
+
+    /// Changes the CPUs that a task may use. The stopper moves a task that runs.
+    fn affinity(&mut self, by: CpuId, task: usize, mask: &CpuMask) -> bool {
+        let (ours, theirs) = self.tasks[task];
+        // A call that changes nothing is skipped: up to 6.12 the kernel reads a clock in it.
+        if *self.sched.task(ours).allowed == *mask {
+            return false;
+        }
+        let Ok(moves) = self.kernel.affinity_of(by, theirs, mask) else { return false };
+        let runs = self.runs(task);
+        let to = self.sched.set_cpus_allowed(by, ours, Arc::new(mask.clone()), self.time());
+        let to = to.filter(|_| runs);
+        if moves != to.is_some() {
+            let (kernel, why) = (moves.to_string(), to.is_some().to_string());
+            self.differs("a change of affinity", "must move", format!("t{task}"), kernel, why);
+        }
+        if let Some(to) = to {
+            let work = StopperWork::Move { task: ours, to, cause: MigrationCause::Affinity };
+            self.ask_stopper(by, self.sched.task(ours).cpu, work, true);
         }
         true
     }

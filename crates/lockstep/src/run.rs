@@ -102,13 +102,17 @@ pub(crate) fn repeat(
     guarded(|| {
         let mut pair = plan.pair();
         pair.told = tell.then(Vec::new);
+        pair.sched.balance_log = tell.then(Vec::new);
         let mut done = Operations::new();
         pair.compare("boot");
         for operation in operations {
             if !pair.equal() {
                 break;
             }
-            pair.tell(|| operation.to_string());
+            if tell {
+                let queues = pair.queues();
+                pair.tell(|| format!("{operation}\n    {queues}"));
+            }
             if pair.apply(operation) {
                 done.push(operation.clone());
             }

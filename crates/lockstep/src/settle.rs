@@ -1,6 +1,6 @@
 //! Interrupts, softirqs, requests to reschedule and stoppers, delivered to both sides CPU by CPU in one order.
 
-use schedlab_sched::{Curr, Deactivate, Effect, TaskState, Wakeup};
+use schedlab_sched::{Curr, Deactivate, Effect, MigrationCause, Scheduler, TaskState, Wakeup};
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
@@ -9,6 +9,15 @@ use crate::timers::Timer;
 
 /// Number of rounds after which a machine counts as never settling.
 const ROUNDS: u32 = 1000;
+
+/// What a stopper is asked to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StopperWork {
+    /// Active balancing: move some task to this CPU.
+    Balance { to: CpuId },
+    /// Move this task.
+    Move { task: TaskId, to: CpuId, cause: MigrationCause },
+}
 
 impl Pair {
     /// Runs until nothing is pending, or the sides differ.
@@ -47,7 +56,7 @@ impl Pair {
         }
         for task in self.sched.wake_list_in_turn(cpu) {
             self.sched.drain_one(task, now);
-            self.sched.task_woken(task, now);
+            self.sched.task_woken(cpu, task, now);
         }
         if std::mem::take(&mut self.kicked[cpu.index()]) && self.sched.nohz_kicked(cpu) {
             self.balance_due[cpu.index()] = true;
@@ -102,8 +111,13 @@ impl Pair {
         self.kernel.stopper(cpu);
         // Our stoppers are the first tasks.
         if self.sched.rqs[cpu].curr == Curr::Task(TaskId(u32::from(cpu.0))) {
-            for to in std::mem::take(&mut self.moves[cpu.index()]) {
-                self.sched.active_balance(cpu, to, now);
+            for work in std::mem::take(&mut self.stopper_work[cpu.index()]) {
+                match work {
+                    StopperWork::Balance { to } => _ = self.sched.active_balance(cpu, to, now),
+                    StopperWork::Move { task, to, cause } => {
+                        Scheduler::stopper_moves(&mut self.sched, cpu, task, to, cause, now);
+                    }
+                }
                 self.effects();
             }
             self.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible));
@@ -125,26 +139,38 @@ impl Pair {
         self.effects();
     }
 
+    /// Gives the stopper of a CPU something to do, and wakes it.
+    pub(crate) fn ask_stopper(&mut self, by: CpuId, cpu: CpuId, work: StopperWork, in_task: bool) {
+        self.stopper_work[cpu.index()].push(work);
+        let (task, now) = (TaskId(u32::from(cpu.0)), self.time());
+        let waker = self.sched.rqs[by].curr.task();
+        let wakeup = Wakeup { task, waker, this_cpu: by, sync: false, in_task, current_cpu: false };
+        self.sched.try_to_wake_up(&wakeup, now);
+        self.sched.task_woken(by, task, now);
+    }
+
     /// Handles the requests of our rules to a driver.
     pub(crate) fn effects(&mut self) {
-        let now = self.time();
+        for pass in self.sched.balance_log.as_mut().map(std::mem::take).unwrap_or_default() {
+            let over = self.sched.domains.sd(pass.sd).span_weight;
+            let from = pass.src.map_or(String::new(), |src| format!(" from CPU {}", src.0));
+            let asks = if pass.active { ", asks the stopper" } else { "" };
+            self.tell(|| {
+                format!(
+                    "CPU {} balances over {over} CPUs ({:?}): {}, imbalance {}{from}, {} moved{asks}",
+                    pass.cpu.0,
+                    pass.idle,
+                    pass.reason.name(),
+                    pass.imbalance,
+                    pass.moved
+                )
+            });
+        }
         while !self.sched.effects.is_empty() {
             for effect in std::mem::take(&mut self.sched.effects) {
                 match effect {
-                    Effect::ActiveBalance { cpu, to } => {
-                        self.moves[cpu.index()].push(to);
-                        let task = TaskId(u32::from(cpu.0));
-                        let waker = self.sched.rqs[cpu].curr.task();
-                        let wakeup = Wakeup {
-                            task,
-                            waker,
-                            this_cpu: cpu,
-                            sync: false,
-                            in_task: false,
-                            current_cpu: false,
-                        };
-                        self.sched.try_to_wake_up(&wakeup, now);
-                        self.sched.task_woken(task, now);
+                    Effect::ActiveBalance { by, cpu, to } => {
+                        self.ask_stopper(by, cpu, StopperWork::Balance { to }, false);
                     }
                     Effect::NohzKick { cpu } => self.kicked[cpu.index()] = true,
                     Effect::Unthrottle { cpu } => self.unthrottles[cpu.index()] = true,
@@ -153,6 +179,9 @@ impl Pair {
                     Effect::StartSlackTimer { tg, at } => _ = self.timers.insert((at, Timer::Slack(tg))),
                     Effect::StartRtPeriodTimer { at } => _ = self.timers.insert((at, Timer::Rt)),
                     Effect::StartDlTimer { task, at } => _ = self.timers.insert((at, Timer::Deadline(task))),
+                    Effect::StartDlInactiveTimer { task, at } => {
+                        self.timers.insert((at, Timer::Inactive(task)));
+                    }
                     _ => {}
                 }
             }

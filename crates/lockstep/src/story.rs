@@ -3,7 +3,9 @@
 use std::fmt;
 
 use crate::run::repeat;
-use crate::{Difference, Operation, Plan};
+use schedlab_sched::{Curr, Policy};
+
+use crate::{Difference, Operation, Pair, Plan};
 
 /// The operations, the last actions of both sides, and the two states.
 #[derive(Clone, Debug)]
@@ -50,5 +52,28 @@ impl fmt::Display for Story {
             writeln!(f, "  and {} more", self.differ.len() - MOST)?;
         }
         Ok(())
+    }
+}
+
+impl Pair {
+    /// What is queued where, by our rules: `*` runs.
+    pub(crate) fn queues(&self) -> String {
+        let mut cpus: Vec<Vec<String>> = vec![Vec::new(); self.nr_cpus()];
+        for (number, &(id, _)) in self.tasks.iter().enumerate().filter(|(number, _)| !self.ended[*number]) {
+            let task = self.sched.task(id);
+            if !task.on_rq {
+                continue;
+            }
+            let mark = if self.sched.rqs[task.cpu].curr == Curr::Task(id) { "*" } else { "" };
+            let policy = match task.policy {
+                Policy::Normal => String::new(),
+                Policy::Deadline { .. } => " (Deadline)".into(),
+                policy => format!(" ({policy:?})"),
+            };
+            let delayed = if task.se.sched_delayed { " (delayed)" } else { "" };
+            cpus[task.cpu.index()].push(format!("t{number}{mark}{policy}{delayed}"));
+        }
+        let busy = cpus.iter().enumerate().filter(|(_, tasks)| !tasks.is_empty());
+        busy.map(|(cpu, tasks)| format!("{cpu}[{}]", tasks.join(" "))).collect::<Vec<_>>().join(" ")
     }
 }

@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     Rt,
     /// A deadline task gets a new budget.
     Deadline(TaskId),
+    /// The bandwidth of a deadline task is no longer in use.
+    Inactive(TaskId),
 }
 
 impl Pair {
@@ -83,7 +85,11 @@ impl Pair {
                 }
                 Timer::Rt => self.sched.rt_period_timer(now),
                 Timer::Deadline(task) => {
-                    self.sched.dl_timer(task, now);
+                    self.sched.dl_timer(by, task, now);
+                    None
+                }
+                Timer::Inactive(task) => {
+                    self.sched.dl_inactive_timer(task, now);
                     None
                 }
             };

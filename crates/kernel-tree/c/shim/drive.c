@@ -176,16 +176,6 @@ void lab_exit(int cpu)
 		tasks[id] = NULL;
 }
 
-int lab_exec(int cpu)
-{
-	lab_enter(cpu);
-#if AT_LEAST(5, 11)
-	return lab_current->sched_class->select_task_rq(lab_current, cpu, WF_EXEC);
-#else
-	return lab_current->sched_class->select_task_rq(lab_current, cpu, SD_BALANCE_EXEC, 0);
-#endif
-}
-
 void lab_yield(int cpu)
 {
 	lab_enter(cpu);
@@ -276,11 +266,8 @@ void lab_softirq(int cpu)
 
 int lab_stopper(int cpu)
 {
-	lab_enter(cpu);
-	if (lab_current != cpu_rq(cpu)->stop)
+	if (!lab_stopper_works(cpu))
 		return 0;
-	while (lab_stopper_thread->thread_should_run(cpu))
-		lab_stopper_thread->thread_fn(cpu);
 	lab_current->__state = TASK_INTERRUPTIBLE;
 	schedule();
 	lab_settle();
@@ -323,19 +310,6 @@ int lab_policy(int cpu, int id, int policy, int nice_or_prio, u64 runtime, u64 d
 	lab_enter(cpu);
 	preempt_count_add(1);
 	error = sched_setattr_nocheck(p, &attr);
-	preempt_count_sub(1);
-	return error;
-}
-
-/* Of a task that does not run: of one that does it waits for the stopper. */
-int lab_affinity(int cpu, int id, const unsigned long *mask)
-{
-	struct task_struct *p = lab_task(id);
-	int error;
-
-	lab_enter(cpu);
-	preempt_count_add(1);
-	error = set_cpus_allowed_ptr(p, (const struct cpumask *)mask);
 	preempt_count_sub(1);
 	return error;
 }

@@ -263,7 +263,7 @@ static void go(struct call *call)
 	lab_irqs_off = 0;
 }
 
-/* 1: the call waits for the stopper of the task's CPU; else it is done. */
+/* 1: the call waits for the stopper of the task's CPU; else it is done, 0 or -errno. */
 static int begin(int cpu, struct task_struct *task, const unsigned long *mask)
 {
 	static struct call *spare;
@@ -294,7 +294,7 @@ static int begin(int cpu, struct task_struct *task, const unsigned long *mask)
 	go(call);
 	if (call->done) {
 		spare = call;
-		return 0;
+		return call->result;
 	}
 	/* It goes on when the stopper has done its work; until then nobody waits. */
 	call->caller->__state = TASK_RUNNING;
@@ -305,7 +305,7 @@ static int begin(int cpu, struct task_struct *task, const unsigned long *mask)
 	return 1;
 }
 
-/* Changes affinity, also of a task that runs: 1 if its stopper must move it. */
+/* Changes affinity, also of a task that runs: 1 if its stopper must move it, or -errno. */
 int lab_affinity_of(int cpu, int id, const unsigned long *mask)
 {
 	lab_rcu_flush();

@@ -38,7 +38,6 @@ int lab_wake_new(int cpu, int task);                /* the CPU chosen */
 int lab_wake(int cpu, int task, int flags, int in_irq); /* the CPU chosen, -1: was awake; flags 1: sync */
 int lab_sleep(int cpu);                             /* the current task blocks; 1: another now runs */
 void lab_exit(int cpu);
-int lab_exec(int cpu);                              /* the CPU that exec() would go to */
 void lab_yield(int cpu);
 int lab_resched(int cpu);                           /* honours a request to reschedule; 1: switched */
 void lab_tick(int cpu);
@@ -52,7 +51,6 @@ void lab_nohz_enter(int cpu);                       /* an idle CPU stops its tic
 void lab_nohz_exit(int cpu);
 void lab_nice(int cpu, int task, int nice);
 int lab_policy(int cpu, int task, int policy, int nice_or_prio, lab_u64 runtime, lab_u64 deadline, lab_u64 period);
-int lab_affinity(int cpu, int task, const unsigned long *mask); /* 0 or -errno; of a task that runs: the stopper's work is done too */
 int lab_group(int parent, lab_u64 shares);          /* its number, or -1 */
 void lab_group_shares(int group, lab_u64 shares);
 int lab_group_quota(int group, lab_u64 period_us, long long quota_us); /* 0 or -errno */
@@ -75,7 +73,7 @@ struct lab_event { int kind, a, b, c; };
 enum { LAB_E_RESCHED, LAB_E_CALL, LAB_E_RQ_LOCK, LAB_E_LINE, LAB_E_SCAN, LAB_E_SELECTED, LAB_E_MIGRATED, LAB_E_STOPPER };
 void lab_note(int on);
 int lab_events(struct lab_event **out);             /* since last asked */
-int lab_affinity_of(int cpu, int task, const unsigned long *mask); /* 1: the stopper must move it */
+int lab_affinity_of(int cpu, int task, const unsigned long *mask); /* 1: the stopper must move it; or -errno */
 int lab_exec_of(int cpu);                           /* the same for exec() */
 int lab_stopper_works(int cpu);
 void lab_fork_of(int cpu, int task, int kthread, int parent); /* parent -1: task 1 */

@@ -6,7 +6,8 @@
 #include "shim.h"
 
 enum { T_CPU, T_ON_RQ, T_DELAYED, T_ON_CPU, T_VRUNTIME, T_DEADLINE, T_SLICE, T_SUM_EXEC, T_VLAG, T_LOAD_AVG, T_UTIL_AVG,
-       T_RUNNABLE_AVG, T_LAST_UPDATE, T_RECENT_USED, T_WAKEE_FLIPS, T_WAKE_CPU, T_SE_ON_RQ, T_PRIO, T_UTIL_EST };
+       T_RUNNABLE_AVG, T_LAST_UPDATE, T_RECENT_USED, T_WAKEE_FLIPS, T_WAKE_CPU, T_SE_ON_RQ, T_PRIO, T_UTIL_EST,
+       T_DL_RUNTIME, T_DL_DEADLINE, T_DL_THROTTLED };
 
 void lab_state_task(int id, u64 *o)
 {
@@ -28,6 +29,9 @@ void lab_state_task(int id, u64 *o)
 	o[T_WAKE_CPU] = p->wake_cpu;
 	o[T_SE_ON_RQ] = se->on_rq;
 	o[T_PRIO] = p->prio;
+	o[T_DL_RUNTIME] = p->dl.runtime;
+	o[T_DL_DEADLINE] = p->dl.deadline;
+	o[T_DL_THROTTLED] = p->dl.dl_throttled;
 #if AT_LEAST(6, 8)
 	o[T_UTIL_EST] = se->avg.util_est;
 #else
@@ -44,7 +48,8 @@ void lab_state_task(int id, u64 *o)
 }
 
 enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STAMP, C_NEXT_BALANCE, C_LOAD_AVG, C_UTIL_AVG,
-       C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES };
+       C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES,
+       C_OVERLOADED, C_RT_AVG, C_DL_AVG };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -70,6 +75,13 @@ void lab_state_cpu(int cpu, u64 *o)
 #else
 	o[C_VRUNTIME] = rq->cfs.min_vruntime;
 #endif
+#if AT_LEAST(6, 10)
+	o[C_OVERLOADED] = rq->rd->overloaded;
+#else
+	o[C_OVERLOADED] = rq->rd->overload;
+#endif
+	o[C_RT_AVG] = rq->avg_rt.util_avg;
+	o[C_DL_AVG] = rq->avg_dl.util_avg;
 	o[C_H_LOAD] = rq->cfs.h_load;
 	o[C_H_LOAD_AT] = rq->cfs.last_h_load_update;
 	if (llc && llc->shared) {
