@@ -2,6 +2,8 @@
 //!
 //! Up to there both had the same state, whatever came before; what comes after follows from it too.
 
+use std::collections::BTreeMap;
+
 use schedlab_sched::Kernel;
 
 use crate::why::{Answer, Question, Why};
@@ -19,6 +21,11 @@ pub struct Parting {
     pub first: [Option<Answer>; 2],
     /// Decisions of each after it.
     pub later: [usize; 2],
+    /// Placements from there on that both made, the n-th of a task that forks, wakes or executes a program beside the n-th
+    /// of the other side.
+    pub paired: usize,
+    /// Those of them that chose different CPUs.
+    pub elsewhere: usize,
 }
 
 /// Finds where two kernels part in the first run of a row; none if they never do.
@@ -41,11 +48,30 @@ pub fn parting(scenario: &Scenario, row: &Row, kernels: [&Kernel; 2]) -> Result<
         return Ok(None);
     }
     let later = [a.len() - same + more[0], b.len() - same + more[1]];
+    let (paired, elsewhere) = placed_elsewhere(&a[same..], &b[same..]);
     Ok(Some(Parting {
         same,
+        paired,
+        elsewhere,
         first: [a.get(same).cloned(), b.get(same).cloned()],
         later: later.map(|n| n.saturating_sub(1)),
     }))
+}
+
+/// Number of placements that both sides made, and of those that chose different CPUs.
+fn placed_elsewhere(a: &[Answer], b: &[Answer]) -> (usize, usize) {
+    let [a, b] = [a, b].map(|answers| {
+        let mut placed: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        for answer in answers.iter().filter(|answer| ["wakeup", "fork", "exec"].contains(&answer.kind)) {
+            let Some((who, to)) = answer.sentence.split_once(": it goes to CPU ") else { continue };
+            // Where the task was before is in brackets.
+            let who = who.split(" (").next().unwrap_or(who);
+            placed.entry((answer.kind, who)).or_default().push(to.split('.').next().unwrap_or(to));
+        }
+        placed
+    });
+    let pairs = a.iter().filter_map(|(key, a)| Some(a.iter().zip(b.get(key)?))).flatten();
+    pairs.fold((0, 0), |(paired, elsewhere), (a, b)| (paired + 1, elsewhere + usize::from(a != b)))
 }
 
 /// Whether two decisions are the same, whatever is given as their reason.
@@ -58,6 +84,29 @@ fn decides_as(a: &Answer, b: &Answer) -> bool {
 mod tests {
     use super::*;
     use crate::NoFiles;
+
+    #[test]
+    fn later_placements_of_the_same_task_are_set_side_by_side() {
+        let answer = |kind, sentence: &str| Answer {
+            time_ns: 0,
+            cpu: 0,
+            kind,
+            reason: String::new(),
+            sentence: sentence.into(),
+        };
+        let here = [
+            answer("wakeup", "a-1 wakes b-2 (previous CPU 3): it goes to CPU 3. Idle."),
+            answer("wakeup", "a-1 wakes b-2 (previous CPU 3): it goes to CPU 4. Idle."),
+            answer("wakeup", "a-1 wakes c-3 (previous CPU 3): it goes to CPU 4. Idle."),
+            answer("pick", "b-2 runs."),
+        ];
+        let there = [
+            answer("wakeup", "a-1 wakes b-2 (previous CPU 5): it goes to CPU 3. Another reason."),
+            answer("wakeup", "a-1 wakes b-2 (previous CPU 3): it goes to CPU 5. Idle."),
+            answer("wakeup", "a-1 wakes b-2 (previous CPU 3): it goes to CPU 6. Idle."),
+        ];
+        assert_eq!(placed_elsewhere(&here, &there), (2, 1));
+    }
 
     #[test]
     fn kernels_part_at_the_first_decision_that_differs() {

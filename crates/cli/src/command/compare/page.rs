@@ -81,6 +81,12 @@ pub fn parts(experiment: &Experiment) -> Result<String, Error> {
             });
             text.push_str(&format!("       {}: {told}\n", column.name));
         }
+        if found.paired > 0 {
+            text.push_str(&format!(
+                "       of {} placements from there on, the same task's in turn, {} chose another CPU\n",
+                found.paired, found.elsewhere
+            ));
+        }
     }
     Ok(text)
 }
