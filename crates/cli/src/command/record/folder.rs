@@ -68,9 +68,25 @@ impl Partial {
             .map_err(|error| Error::file(&path, &error))
     }
 
-    /// Moves it to its place.
-    pub fn finish(self) -> Result<(), Error> {
-        fs::rename(&self.partial, &self.place).map_err(|error| Error::file(&self.place, &error))
+    /// Moves it to its place, or to `NAME-2` and so on where something has appeared there meanwhile. Returns where it is.
+    pub fn finish(self) -> Result<PathBuf, Error> {
+        let mut place = self.place.clone();
+        for number in 2..100 {
+            match fs::rename(&self.partial, &place) {
+                Ok(()) => return Ok(place),
+                Err(_) if place.exists() => {
+                    let mut name = self.place.file_name().expect("it has a name").to_owned();
+                    name.push(format!("-{number}"));
+                    place = self.place.with_file_name(name);
+                }
+                Err(error) => return Err(Error::file(&self.place, &error)),
+            }
+        }
+        Err(Error::new(format!(
+            "{} and all of its names up to {} are taken",
+            self.place.display(),
+            place.display()
+        )))
     }
 }
 

@@ -21,6 +21,7 @@ mod tests;
 mod trace_file;
 mod tracefs;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use schedlab::parse_duration;
@@ -49,7 +50,7 @@ pub fn run(args: &Record) -> Result<Status, Error> {
     }
     match args.format {
         Format::Json => output::print_json(&json!({
-            "folder": args.output.display().to_string(),
+            "folder": done.folder.display().to_string(),
             "seconds": done.time.as_secs_f64(),
             "cpus": done.nr_cpus,
             "events": done.events,
@@ -57,7 +58,7 @@ pub fn run(args: &Record) -> Result<Status, Error> {
             "warnings": done.warnings,
         }))?,
         Format::Text => output::print(|out| {
-            let (folder, seconds) = (args.output.display(), done.time.as_secs_f64());
+            let (folder, seconds) = (done.folder.display(), done.time.as_secs_f64());
             let lost = if done.lost == 0 { "none".to_owned() } else { done.lost.to_string() };
             writeln!(
                 out,
@@ -68,11 +69,15 @@ pub fn run(args: &Record) -> Result<Status, Error> {
             writeln!(out, "next: schedlab detect {folder}, or schedlab audit {folder}")
         })?,
     }
-    Ok(Status::Done)
+    Ok(if done.cut_short { Status::Interrupted } else { Status::Done })
 }
 
 /// What was recorded.
 struct Done {
+    /// Where it is.
+    folder: PathBuf,
+    /// A signal ended it before the command or the time was over.
+    cut_short: bool,
     time: Duration,
     nr_cpus: usize,
     events: u64,
@@ -102,6 +107,7 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
     instance.start()?;
     let started = Instant::now();
     stop.with(&args.command)?;
+    let time_asked = time.is_some();
     if let Some(time) = time {
         stop.after(Duration::from_nanos(time.0));
     }
@@ -117,6 +123,7 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
         }
     };
     drop(progress);
+    let goes_on = ended == Ended::Interrupt && !stop.end_command();
     instance.stop()?;
     let time = started.elapsed();
     let spooled = drain.finish()?;
@@ -134,8 +141,15 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
     recorded.comms = tasks.comms();
     recorded.comms.extend(trace_file::saved_comms(host, &tracefs));
     trace_file::write(&folder.path().join("trace.dat"), &recorded, &spooled)?;
-    folder.finish()?;
+    let folder = folder.finish()?;
 
+    if folder != args.output {
+        warnings.push(format!(
+            "something else appeared as {} meanwhile; the recording is {}",
+            args.output.display(),
+            folder.display()
+        ));
+    }
     if let Ended::Command(status) = ended
         && !status.success()
     {
@@ -144,6 +158,10 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
     if ended == Ended::Interrupt {
         warnings.push("interrupted; what was recorded until then is kept".to_owned());
     }
+    if goes_on {
+        warnings.push("the command was asked to end and goes on".to_owned());
+    }
+    let cut_short = ended == Ended::Interrupt && (time_asked || !args.command.is_empty());
     if lost > 0 {
         warnings.push(format!(
             "{lost} events were lost; a larger buffer may hold them: --buffer {}",
@@ -153,7 +171,7 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
     if events == 0 {
         warnings.push("no event was recorded".to_owned());
     }
-    Ok(Done { time, nr_cpus: spooled.len(), events, lost, warnings })
+    Ok(Done { folder, cut_short, time, nr_cpus: spooled.len(), events, lost, warnings })
 }
 
 /// Says that it has begun, and when it will end.

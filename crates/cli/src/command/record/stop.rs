@@ -4,7 +4,12 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::error::Error;
+
+/// How long a command that is asked to end may take.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +27,14 @@ pub struct Stop {
     sender: Sender<Ended>,
     receiver: Receiver<Ended>,
     end: Option<Instant>,
+    command: Option<Pid>,
 }
 
 impl Stop {
     /// Waits for interrupts alone.
     pub fn new() -> Stop {
         let (sender, receiver) = channel();
-        Stop { sender, receiver, end: None }
+        Stop { sender, receiver, end: None, command: None }
     }
 
     /// To be called at an interrupt.
@@ -50,6 +56,7 @@ impl Stop {
         let Some((program, args)) = command.split_first() else { return Ok(()) };
         let child = Command::new(program).args(args).spawn();
         let mut child = child.map_err(|error| Error::new(format!("{program}: {error}")))?;
+        self.command = Pid::from_raw(child.id() as i32);
         let sender = self.sender.clone();
         std::thread::spawn(move || {
             if let Ok(status) = child.wait() {
@@ -57,6 +64,14 @@ impl Stop {
             }
         });
         Ok(())
+    }
+
+    /// Ends the command after an interrupt, which reaches it by itself only from the terminal. Whether it has ended.
+    pub fn end_command(&self) -> bool {
+        let Some(command) = self.command else { return true };
+        // It is gone if it ended at that moment.
+        let _ = kill_process(command, Signal::TERM);
+        matches!(self.receiver.recv_timeout(PATIENCE), Ok(Ended::Command(_)))
     }
 
     /// Waits that long, or shorter when it ends meanwhile.
@@ -86,6 +101,10 @@ mod tests {
         stop.with(&["sh".to_owned(), "-c".to_owned(), "exit 3".to_owned()]).unwrap();
         let Some(Ended::Command(status)) = stop.wait(LONG) else { panic!("the command ends") };
         assert_eq!(status.code(), Some(3));
+        assert!(Stop::new().end_command(), "there is none");
+        let mut endless = Stop::new();
+        endless.with(&["sleep".to_owned(), "60".to_owned()]).unwrap();
+        assert!(endless.end_command());
         stop.after(SHORT);
         assert_eq!(stop.wait(LONG), Some(Ended::Time));
         let error = stop.with(&["no-such-program-here".to_owned()]).unwrap_err().to_string();

@@ -67,6 +67,7 @@ fn make_instance(path: &Path) -> io::Result<()> {
 /// Before the files of an instance are gone the test looks at them.
 fn remove_instance(path: &Path) -> io::Result<()> {
     let kept = path.parent().unwrap().parent().unwrap().join("removed");
+    let _ = fs::remove_dir_all(&kept);
     fs::rename(path, kept)
 }
 
@@ -204,6 +205,42 @@ fn an_interrupt_ends_the_recording_and_keeps_it() {
 }
 
 #[test]
+fn an_interrupt_ends_the_command_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, args) = (host(&folder.path().join("host")), args(folder.path(), &["sleep", "60"]));
+    let stop = Stop::new();
+    stop.interrupt()();
+    let done = record(&host, &args, stop).unwrap();
+    assert!(
+        done.cut_short && !done.warnings.iter().any(|warning| warning.contains("goes on")),
+        "{:?}",
+        done.warnings
+    );
+}
+
+#[test]
+fn what_a_killed_recording_left_on_is_removed_and_the_next_one_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, args) = (host(&folder.path().join("host")), args(folder.path(), &["true"]));
+    let instance = folder.path().join("host/sys/kernel/tracing/instances/schedlab");
+    fs::create_dir(&instance).unwrap();
+    assert!(record(&host, &args, Stop::new()).unwrap().folder == args.output);
+    assert!(!instance.exists());
+}
+
+#[test]
+fn a_recording_whose_place_was_taken_meanwhile_is_kept_under_another_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = format!("mkdir -p {0} && echo theirs >{0}/file", folder.path().join("out").display());
+    let (host, args) = (host(&folder.path().join("host")), args(folder.path(), &["sh", "-c", &command]));
+    let done = record(&host, &args, Stop::new()).unwrap();
+    assert_eq!(done.folder, folder.path().join("out-2"));
+    assert!(done.folder.join("trace.dat").is_file());
+    assert_eq!(fs::read_to_string(args.output.join("file")).unwrap(), "theirs\n");
+    assert!(done.warnings[0].contains("something else appeared as "), "{:?}", done.warnings);
+}
+
+#[test]
 fn time_ends_it() {
     let folder = tempfile::tempdir().unwrap();
     let (host, mut args) = (host(&folder.path().join("host")), args(folder.path(), &[]));
@@ -250,8 +287,13 @@ fn what_cannot_be_is_refused_with_the_way_out() {
         "/out.partial is left from a recording that was killed; remove it first",
     );
     refused(
-        |root, _| fs::create_dir(root.join("sys/kernel/tracing/instances/schedlab")).unwrap(),
-        "is there already: another recording runs, or one was killed",
+        |root, _| {
+            let instance = root.join("sys/kernel/tracing/instances/schedlab");
+            fs::create_dir(&instance).unwrap();
+            // A recording that runs has its instance locked.
+            std::mem::forget(super::tracefs::lock(&instance).unwrap());
+        },
+        "is there already, as another recording runs; wait until it is over",
     );
     refused(
         |_, args| args.events = vec!["sched:no_such".to_owned()],

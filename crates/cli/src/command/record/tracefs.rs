@@ -3,8 +3,10 @@
 //! An instance has its own buffers, events and clock, so what the user traces at the
 //! same time stays as it is. It is gone again when the recording ends, however it ends.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
 
 use super::events::{EVENTS, INDISPENSABLE};
 use super::host::Host;
@@ -39,6 +41,15 @@ pub struct Instance<'a> {
     pub place: String,
     /// The events that are recorded.
     pub events: Vec<String>,
+    /// The kernel frees it however the recording ends, so a later one knows that this one is over.
+    _lock: Option<File>,
+}
+
+/// Locks an instance; none if another process has it.
+pub fn lock(path: &Path) -> Option<File> {
+    let folder = File::open(path).ok()?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(folder)
 }
 
 impl<'a> Instance<'a> {
@@ -52,15 +63,25 @@ impl<'a> Instance<'a> {
         let place = format!("{tracefs}/instances/{NAME}");
         let path = host.path(&place);
         if path.exists() {
-            return Err(Error::new(format!(
-                "{place} is there already: another recording runs, or one was killed; then `rmdir {place}`"
-            )));
+            if lock(&path).is_none() {
+                return Err(Error::new(format!(
+                    "{place} is there already, as another recording runs; wait until it is over"
+                )));
+            }
+            eprintln!(
+                "schedlab: {place} is left from a recording that was killed, and still traced; it is removed"
+            );
+            let _ = fs::write(path.join("tracing_on"), "0");
+            (host.remove_instance)(&path).map_err(|error| {
+                Error::new(format!("{place}: {error}; something else reads it, end that and `rmdir {place}`"))
+            })?;
         }
         (host.make_instance)(&path).map_err(|error| {
             let hint = "a locked-down kernel or a container without the right forbids it";
             Error::new(format!("{place}: {error}; {hint}"))
         })?;
-        let mut instance = Instance { host, place, events: Vec::new() };
+        let lock = lock(&path);
+        let mut instance = Instance { host, place, events: Vec::new(), _lock: lock };
         instance.write("tracing_on", "0")?;
         instance.write("buffer_size_kb", &buffer_kb.to_string())?;
         instance.write("trace_clock", "mono")?;
