@@ -7,10 +7,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use schedlab::RunClock;
 
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is shown of runs.
+const RUNS: &str = "{msg} {pos}/{len} runs{prefix}, {left} {wide_bar}";
 
 /// How often the remaining time is updated.
 const TICK: Duration = Duration::from_millis(250);
@@ -37,22 +41,28 @@ pub struct Progress {
 impl Progress {
     /// Starts counting runs.
     pub fn new(what: &str) -> Progress {
-        Progress::with(what, "{msg} {pos}/{len} runs, about {eta} left {wide_bar}")
+        Progress::with(what, RUNS, None)
+    }
+
+    /// Starts counting runs, and shows how far the one is that reported last: a single run may take minutes.
+    pub fn of_runs(what: &str, clock: &RunClock) -> Progress {
+        Progress::with(what, RUNS, Some(clock.clone()))
     }
 
     /// Starts counting bytes.
     pub fn of_bytes(what: &str) -> Progress {
-        Progress::with(what, "{msg} {bytes}/{total_bytes}, about {eta} left {wide_bar}")
+        Progress::with(what, "{msg} {bytes}/{total_bytes}, {left} {wide_bar}", None)
     }
 
     /// Starts counting bytes whose total is unknown.
     pub fn of_recording(what: &str) -> Progress {
-        Progress::with(what, "{msg} {elapsed}, {bytes}")
+        Progress::with(what, "{msg} {elapsed}, {bytes}", None)
     }
 
-    fn with(what: &str, template: &str) -> Progress {
+    fn with(what: &str, template: &str, clock: Option<RunClock>) -> Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template(template).expect("the template is constant");
+        let style =
+            ProgressStyle::with_template(template).expect("the template is constant").with_key("left", left);
         bar.set_style(style);
         bar.set_message(what.to_string());
         let (ended, over) = channel::<()>();
@@ -62,6 +72,11 @@ impl Progress {
             if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 shown.set_draw_target(ProgressDrawTarget::stderr());
                 shown.enable_steady_tick(TICK);
+                while let Some(clock) = &clock
+                    && over.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout)
+                {
+                    shown.set_prefix(format!(", one is at {:.3} s", clock.reached().0 as f64 / 1e9));
+                }
             }
         });
         Progress { bar, ended: Some(ended), waits: Some(waits) }
@@ -75,6 +90,14 @@ impl Progress {
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
     }
+}
+
+/// How long it will take; nothing can be said before the first step is done.
+fn left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    let _ = match state.pos() {
+        0 => write!(out, "{} so far", HumanDuration(state.elapsed())),
+        _ => write!(out, "about {} left", HumanDuration(state.eta())),
+    };
 }
 
 impl Drop for Progress {

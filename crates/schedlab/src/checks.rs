@@ -163,7 +163,12 @@ impl Checks {
         }
         let seeds = (budget / checks.len().max(1)).clamp(1, SEEDS_MAX) as u32;
         Ok(Checks {
-            experiment: Experiment { title: experiment.title.clone(), columns, keys },
+            experiment: Experiment {
+                title: experiment.title.clone(),
+                columns,
+                keys,
+                clock: experiment.clock.clone(),
+            },
             checks,
             seeds,
         })

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use schedlab_sched::Kernel;
-use schedlab_trace::NullSink;
 
 use crate::error::Error;
 use crate::experiment::{Limits, Results, Run, nth_seed, run_folding, spread};
 use crate::folds::Folds;
+use crate::run_clock::RunClock;
 use crate::scenario::{Row, Scenario};
 
 /// An experiment. The first column is the baseline.
@@ -19,6 +19,8 @@ pub struct Experiment {
     pub columns: Vec<Column>,
     /// Every row that any column has, in the order of the first that has it.
     pub keys: Vec<String>,
+    /// How far the run is that reported last.
+    pub clock: RunClock,
 }
 
 /// One side of a comparison.
@@ -62,7 +64,7 @@ impl Experiment {
                 keys.push(row.key.clone());
             }
         }
-        Experiment { title: None, columns, keys }
+        Experiment { title: None, columns, keys, clock: RunClock::default() }
     }
 
     /// A scenario's kernels as columns.
@@ -142,7 +144,8 @@ impl Experiment {
                 return None;
             }
             let (row, column, nth) = jobs[index];
-            let run = self.columns[column].run(&self.keys[row], nth_seed(first_seed, nth), figures);
+            let run =
+                self.columns[column].run(&self.keys[row], nth_seed(first_seed, nth), figures, &self.clock);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
             Some(run)
         };
@@ -158,14 +161,14 @@ impl Experiment {
 
 impl Column {
     /// One run of a row.
-    fn run(&self, key: &str, seed: u64, figures: bool) -> Result<Run, Error> {
+    fn run(&self, key: &str, seed: u64, figures: bool, clock: &RunClock) -> Result<Run, Error> {
         let scenario = &self.scenario;
         let row = self.row(key).expect("a job has a row");
         let (machine, kernel) = (scenario.machine_of(row), scenario.kernel_of(self.kernel(), row)?);
         let folds = Folds::new(&row.workload);
         let folds = if figures { folds.with_figures() } else { folds };
         let limits = Limits { seed, ..scenario.limits_of(row) };
-        let run = run_folding(machine, &kernel, row, limits, folds, |_| NullSink).map(|(run, _)| run);
+        let run = run_folding(machine, &kernel, row, limits, folds, |_| clock.hand()).map(|(run, _)| run);
         run.map_err(|e| {
             let mut place = scenario.name_of(row, &kernel);
             if self.name != kernel.name {

@@ -71,6 +71,7 @@ pub mod replay;
 pub mod reproduce;
 mod rows;
 mod rulebook;
+mod run_clock;
 mod scenario;
 mod setting;
 pub mod slow_clocks;
@@ -89,6 +90,7 @@ pub use folds::{Figures, Folds};
 pub use judge::Judgement;
 pub use overrides::Variant;
 pub use rulebook::{Entry, Rulebook, reason};
+pub use run_clock::RunClock;
 pub use scenario::{
     Expect, Files, NoFiles, Overrides, Row, Scenario, What, check_runs, parse_duration, parse_limit,
 };

@@ -55,7 +55,7 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
             return Err(Error::new(format!("{alike}, so there is nothing to compare")));
         }
         let mut results = experiment.nothing();
-        let progress = Progress::new(bench.name);
+        let progress = Progress::of_runs(bench.name, &experiment.clock);
         let goes_on = || !stop.load(Ordering::Relaxed);
         let is_figure = bench.measure.contains("latency-");
         experiment.extend(&mut results, runs, args.threads, is_figure, goes_on, |done, total| {

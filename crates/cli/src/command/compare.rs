@@ -134,7 +134,7 @@ impl<'a> Runner<'a> {
     }
 
     fn extend(&self, experiment: &Experiment, results: &mut Results, runs: u32) -> Result<(), Error> {
-        let progress = Progress::new(experiment.workload());
+        let progress = Progress::of_runs(experiment.workload(), &experiment.clock);
         let goes_on = || !self.stop.load(Ordering::Relaxed);
         experiment.extend(results, runs, self.args.threads, true, goes_on, |done, total| {
             progress.at(done, total)

@@ -1,0 +1,54 @@
+//! How far a run is, for callers that show progress.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use schedlab_trace::{Event, Sink};
+use schedlab_units::{Duration, Time};
+
+/// The virtual time that the run which reported last has reached. Several threads may set it; it decides nothing.
+#[derive(Clone, Debug, Default)]
+pub struct RunClock(Arc<AtomicU64>);
+
+impl RunClock {
+    /// From the first event of that run.
+    pub fn reached(&self) -> Duration {
+        Duration(self.0.load(Ordering::Relaxed))
+    }
+
+    /// A sink that sets it.
+    pub(crate) fn hand(&self) -> Hand<'_> {
+        Hand { clock: self, began: None }
+    }
+}
+
+/// Sets the clock at each event of a run.
+pub(crate) struct Hand<'a> {
+    clock: &'a RunClock,
+    began: Option<Time>,
+}
+
+impl Sink for Hand<'_> {
+    fn event(&mut self, event: &Event) {
+        let began = *self.began.get_or_insert(event.time);
+        self.clock.0.store(event.time.since(began).0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, NoFiles, Scenario};
+
+    #[test]
+    fn a_run_moves_the_clock_to_its_end() {
+        let text = "machine = \"2\"\nkernels = [\"v6.12\"]\nruns = 1\n[workload]\nmodel = \"hogs\"\nnice = [0, 0]\nwall = \"30ms\"\n";
+        let experiment = Experiment::of(&Scenario::parse("test", text, &NoFiles).unwrap());
+        assert_eq!(experiment.clock.reached(), Duration::ZERO);
+        let mut results = experiment.nothing();
+        experiment.extend(&mut results, 1, 1, false, || true, |_, _| ()).unwrap();
+        // The time until the workload is warm is not in what counts.
+        let (reached, elapsed) = (experiment.clock.reached(), results.runs[0][0][0].elapsed);
+        assert!(reached >= elapsed && reached < elapsed + Duration::millis(5), "{reached:?} of {elapsed:?}");
+    }
+}
