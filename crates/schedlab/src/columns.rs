@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use schedlab_sched::Kernel;
+use schedlab_trace::NullSink;
 
 use crate::error::Error;
 use crate::experiment::{Limits, Results, Run, nth_seed, run_folding, spread};
@@ -165,10 +166,10 @@ impl Column {
         let scenario = &self.scenario;
         let row = self.row(key).expect("a job has a row");
         let (machine, kernel) = (scenario.machine_of(row), scenario.kernel_of(self.kernel(), row)?);
-        let folds = Folds::new(&row.workload);
+        let folds = Folds::new(&row.workload).timed(clock);
         let folds = if figures { folds.with_figures() } else { folds };
         let limits = Limits { seed, ..scenario.limits_of(row) };
-        let run = run_folding(machine, &kernel, row, limits, folds, |_| clock.hand()).map(|(run, _)| run);
+        let run = run_folding(machine, &kernel, row, limits, folds, |_| NullSink).map(|(run, _)| run);
         run.map_err(|e| {
             let mut place = scenario.name_of(row, &kernel);
             if self.name != kernel.name {

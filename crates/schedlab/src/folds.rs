@@ -7,6 +7,8 @@ use schedlab_trace::{Decided, Event, Kind, Label, Sink};
 use schedlab_units::Time;
 use schedlab_workload::{LabelId, MeasureRule, STEADY, Workload};
 
+use crate::run_clock::{Hand, RunClock};
+
 /// The figures of one run.
 #[derive(Clone, Debug)]
 pub struct Folds {
@@ -32,6 +34,7 @@ pub struct Folds {
     pub figures: Option<Box<Figures>>,
     steady: Label,
     explained: bool,
+    clock: Option<Hand>,
 }
 
 /// Figures that take time to collect, only for callers that want them.
@@ -74,12 +77,18 @@ impl Folds {
             figures: None,
             steady: Label::new(STEADY),
             explained: true,
+            clock: None,
         }
     }
 
     /// The same without reasons, which take time to collect.
     pub fn unexplained(self) -> Folds {
         Folds { explained: false, ..self }
+    }
+
+    /// The same, which shows how far the run is.
+    pub fn timed(self, clock: &RunClock) -> Folds {
+        Folds { clock: Some(clock.hand()), ..self }
     }
 
     /// The same with what each kind of task met.
@@ -93,6 +102,7 @@ impl Folds {
         self.latency.end();
         self.migrations.end();
         self.wakes = Wakes::default();
+        self.clock = None;
         self.placements.tasks.shrink_to_fit();
         if let Some(figures) = &mut self.figures {
             figures.kinds.end(now);
@@ -133,6 +143,9 @@ impl Sink for Folds {
             && label == self.steady
         {
             self.begin_again(event.time);
+        }
+        if let Some(clock) = &mut self.clock {
+            clock.at(event.time);
         }
         self.counts.event(event);
         self.migrations.event_among(event, &self.wakes);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use schedlab_trace::{Event, Sink};
 use schedlab_units::{Duration, Time};
 
 /// The virtual time that the run which reported last has reached. Several threads may set it; it decides nothing.
@@ -16,22 +15,24 @@ impl RunClock {
         Duration(self.0.load(Ordering::Relaxed))
     }
 
-    /// A sink that sets it.
-    pub(crate) fn hand(&self) -> Hand<'_> {
-        Hand { clock: self, began: None }
+    /// What sets it in a run.
+    pub(crate) fn hand(&self) -> Hand {
+        Hand { clock: self.clone(), began: None }
     }
 }
 
 /// Sets the clock at each event of a run.
-pub(crate) struct Hand<'a> {
-    clock: &'a RunClock,
+#[derive(Clone, Debug)]
+pub(crate) struct Hand {
+    clock: RunClock,
     began: Option<Time>,
 }
 
-impl Sink for Hand<'_> {
-    fn event(&mut self, event: &Event) {
-        let began = *self.began.get_or_insert(event.time);
-        self.clock.0.store(event.time.since(began).0, Ordering::Relaxed);
+impl Hand {
+    #[inline]
+    pub fn at(&mut self, time: Time) {
+        let began = *self.began.get_or_insert(time);
+        self.clock.0.store(time.since(began).0, Ordering::Relaxed);
     }
 }
 
