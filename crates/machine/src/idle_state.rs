@@ -18,6 +18,8 @@ constants! {
         exit_permille: Permille = 1_000, 100..=1_000, "driver tables; measured exits are shorter, mostly by far (Schoene et al., Wake-up latencies for processor idle states on current x86 processors, 2014)";
         /// Whether idle CPUs watch their flags while in a state (`mwait`), 1 or 0.
         mwait: Count = 1, 0..=1, "x86 bare metal: intel_idle and acpi_idle use mwait";
+        /// Whether a driver and a governor choose among idle states, 1 or 0. Without, a CPU stops its tick whenever it goes idle.
+        governor: Count = 1, 0..=1, "bare metal has a driver; cpuidle_idle_call(), kernel/sched/idle.c, v6.12, for what is done without";
     }
 }
 
@@ -72,6 +74,12 @@ impl IdleStates {
     #[inline]
     pub fn exit_ns(&self, state: Option<usize>) -> u64 {
         state.map_or(0, |index| self.states[index].exit_ns * self.prices.exit_permille.get() / 1000)
+    }
+
+    /// Whether a governor predicts how long a CPU will be idle.
+    #[inline]
+    pub fn is_governed(&self) -> bool {
+        self.prices.governor.get() != 0
     }
 
     /// Whether a CPU in a state watches its flags, so that a write to memory wakes it.

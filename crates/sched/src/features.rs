@@ -148,6 +148,7 @@ features! {
     NohzIncludesSelf "NOHZ_INCLUDES_SELF" "The CPU that balances for the idle serves itself last and needs no pass of its own." "_nohz_idle_balance(), v4.17" [0 1 1 1 1 1 1 1];
     NohzFindsNext "NOHZ_FINDS_NEXT" "If the first CPU without tick is busy again, the next idle one is kicked." "find_new_ilb(), v5.3" [0 1 1 1 1 1 1 1];
     TickStopPredicted "TICK_STOP_PREDICTED" "A CPU that expects to be idle for less than a tick keeps its tick." "tick_nohz_idle_stop_tick(), v4.17" [0 1 1 1 1 1 1 1];
+    TickKeptUngoverned "TICK_KEPT_UNGOVERNED" "Without a governor of idle states a CPU keeps its tick until one has come while it is idle." "idle_call_stop_or_retain_tick(), v7.2 and stable 6.1, 6.12" [0 0 0 1 0 0 1 1];
     NohzWrap "NOHZ_WRAP" "Idle CPUs are served from the next one round, not from the lowest." "_nohz_idle_balance(), v5.12" [0 0 1 1 1 1 1 1];
     NohzNextKick "NOHZ_NEXT_KICK" "A CPU that goes idle has the next time of nohz balancing computed anew." "nohz_balancer_kick(), v5.15" [0 0 1 1 1 1 1 1];
     NohzKickAsked "NOHZ_KICK_ASKED" "A CPU kicked for the idle does not balance if it was asked to call the scheduler meanwhile." "nohz_csd_func(), v5.18; not v6.13 and stable 6.1, 6.12" [1 1 1 0 1 1 0 0];

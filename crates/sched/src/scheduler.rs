@@ -182,8 +182,8 @@ pub trait Scheduler {
     fn hrtick(&mut self, cpu: CpuId, now: Time);
     /// An interrupt took so many ns.
     fn steal(&mut self, cpu: CpuId, ns: u64, now: Time);
-    /// Whether a CPU stops its tick that expects to be idle for so many ns and has a timer in so many.
-    fn stops_tick(&self, expected_ns: u64, timer_ns: u64) -> bool;
+    /// Whether a CPU stops its tick that expects to be idle for so many ns, if anybody predicts that, and has a timer in so many.
+    fn stops_tick(&self, expected_ns: Option<u64>, timer_ns: u64) -> bool;
     /// It stops its tick.
     fn nohz_balance_enter_idle(&mut self, cpu: CpuId);
     /// It was asked to balance for the idle: whether it does.
@@ -285,7 +285,7 @@ impl Scheduler for Sched {
         fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool;
         fn hrtick_at(&self, cpu: CpuId) -> Option<u64>;
         fn dl_inactive_due(&self, task: TaskId, now: Time) -> bool;
-        fn stops_tick(&self, expected_ns: u64, timer_ns: u64) -> bool;
+        fn stops_tick(&self, expected_ns: Option<u64>, timer_ns: u64) -> bool;
         mut fn set_freq_scale(&mut self, cpu: CpuId, scale: u64);
         mut fn new_task(&mut self, spec: &NewTask, parent: Option<TaskId>, now: Time) -> TaskId;
         mut fn set_lag(&mut self, task: TaskId, owed: Duration);

@@ -3,8 +3,8 @@
 //! The state is chosen by the idle time to expect: the average of earlier ones,
 //! bounded by the last timer that was set on this CPU. When less than a tick is
 //! expected the tick is left running, as the governors of v4.17 and later do; when it
-//! then finds the CPU still idle, it is stopped. Before, every idle CPU stopped it that
-//! had no timer within a tick.
+//! then finds the CPU still idle, it is stopped. Where there is no governor, as in most guests,
+//! some kernels stop it at once. Before, every idle CPU stopped it that had no timer within a tick.
 
 use schedlab_machine::Mechanism;
 use schedlab_sched::Scheduler;
@@ -46,7 +46,9 @@ impl<S: Scheduler> Engine<'_, S> {
         } else {
             self.set_idle_state(cpu, state);
         }
-        let stop = self.sched.stops_tick(predicted, timer) || !self.cpus[cpu].tick_armed;
+        // Without a governor there is no prediction.
+        let expected = machine.idle.is_governed().then_some(predicted);
+        let stop = self.sched.stops_tick(expected, timer) || !self.cpus[cpu].tick_armed;
         if stop && !self.cpus[cpu].tick_stopped {
             self.stop_tick(cpu);
         }

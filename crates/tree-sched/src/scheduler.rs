@@ -517,7 +517,7 @@ impl Scheduler for TreeSched {
     fn steal(&mut self, cpu: CpuId, ns: u64, now: Time) {
         self.beside(|rules| rules.steal(cpu, ns, now));
     }
-    fn stops_tick(&self, expected_ns: u64, timer_ns: u64) -> bool {
+    fn stops_tick(&self, expected_ns: Option<u64>, timer_ns: u64) -> bool {
         self.rules.stops_tick(expected_ns, timer_ns)
     }
     fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {

@@ -14,15 +14,17 @@ use crate::{Effect, Feature, IdleType, NewidleAges, NewidleGate, NohzSelf, Sched
 const BLOCKED_PERIOD_MS: u64 = 32;
 
 impl Sched {
-    /// Whether a CPU that goes idle stops its tick: it expects to be idle for so many ns, and
-    /// its next timer is so far away.
+    /// Whether a CPU that goes idle stops its tick: it expects to be idle for so many ns (none where no governor predicts),
+    /// and its next timer is so far away.
     ///
-    /// Kernel: tick_nohz_idle_stop_tick(), menu_select(), v4.17; tick_nohz_stop_sched_tick(), v4.13.
-    pub fn stops_tick(&self, expected_ns: u64, timer_ns: u64) -> bool {
-        if self.kernel.has(Feature::TickStopPredicted) {
-            expected_ns >= self.tick_ns()
-        } else {
-            timer_ns > self.tick_ns()
+    /// Kernel: cpuidle_idle_call(), v5.10, v6.12; menu_select(), v4.17; tick_nohz_stop_sched_tick(), v4.13.
+    pub fn stops_tick(&self, expected_ns: Option<u64>, timer_ns: u64) -> bool {
+        if !self.kernel.has(Feature::TickStopPredicted) {
+            return timer_ns > self.tick_ns();
+        }
+        match expected_ns {
+            Some(ns) => ns >= self.tick_ns(),
+            None => !self.kernel.has(Feature::TickKeptUngoverned),
         }
     }
 
@@ -264,13 +266,21 @@ mod tests {
     fn a_tick_is_kept_for_a_short_sleep_or_only_for_a_timer() {
         let stops = |kernel: &str| {
             let drawn = draw(kernel, "1x1x2 | 0[]");
-            [(100_000, 50_000_000), (9_000_000, 50_000_000), (1_000_000, 1_000_000)]
-                .map(|(expected, timer)| drawn.sched.stops_tick(expected, timer).to_string())
-                .join(" ")
+            [
+                (Some(100_000), 50_000_000),
+                (Some(9_000_000), 50_000_000),
+                (Some(1_000_000), 1_000_000),
+                (None, 50_000_000),
+            ]
+            .map(|(expected, timer)| drawn.sched.stops_tick(expected, timer).to_string())
+            .join(" ")
         };
         expect![[r#"
-            v4.13: true true false
-            v5.5..v7.3: false true false"#]]
+            v4.13: true true false true
+            v5.5..v5.18: false true false true
+            v6.1: false true false false
+            v6.3..v6.10: false true false true
+            v6.12..v7.3: false true false false"#]]
         .assert_eq(&by_kernel("", stops));
     }
 
