@@ -3,10 +3,11 @@
 //! State that is slow reaches its level long after a short run is over: averages take a tenth of a second, and the
 //! bound of idle searches is set by passes of the cache's domain, which a large busy machine makes every other second. So
 //! a run that settles begins nearer to the end: after a while the bound is set from how busy each cache was found to
-//! be, as a pass then would. From there on spans of time are compared until one is like the one before:
+//! be, as a pass then would, and anew after each span, as CPUs that search less are busy otherwise. From there on spans of
+//! time are compared until one is like the one before:
 //!
 //! ```text
-//!   begun |--- first look ---| guess |-- span --|-- span --|-- span --| steady, what counts begins
+//!   begun |--- first look ---| guess |-- span --| guess |-- span --| guess |-- span --| steady, what counts begins
 //!                                        wake-ups and switches alike? ^
 //! ```
 //!
@@ -60,14 +61,16 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(end) = go_on(self, FIRST_LOOK, sink) {
             return Some(end);
         }
-        self.guess(&self.account().since(&before));
+        self.guess(&self.account().since(&before), FIRST_LOOK);
         let mut before = None;
         let mut stands = false;
         for _ in 0..SPANS_MAX {
-            let begun = self.counts;
+            let (begun, from) = (self.counts, self.account());
             if let Some(end) = go_on(self, span, sink) {
                 return Some(end);
             }
+            // How busy CPUs are depends on the bound, so the next pass finds them otherwise.
+            self.guess(&self.account().since(&from), span);
             let counts = [self.counts.wakeups - begun.wakeups, self.counts.switches - begun.switches];
             stands = before.is_some_and(|before| alike(before, counts));
             before = Some(counts);
@@ -85,9 +88,9 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Sets the bound of searches in each cache by how long its CPUs were busy in the last span.
-    fn guess(&mut self, lately: &Account) {
+    fn guess(&mut self, lately: &Account, span: Duration) {
         for llc in self.machine.topology.llcs() {
-            let share = |cpu: CpuId| lately.cpus[cpu.index()].busy().min(FIRST_LOOK.0) * 1024 / FIRST_LOOK.0;
+            let share = |cpu: CpuId| lately.cpus[cpu.index()].busy().min(span.0) * 1024 / span.0;
             let util = llc.iter().map(share).sum();
             if let Some(first) = llc.first() {
                 self.sched.bound_scans(first, util);
