@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
-use schedlab_sim::{Account, Counts, End, Profile, Settled, Simulation};
+use schedlab_sim::{Account, Counts, End, Noise, Profile, Settled, Simulation};
 use schedlab_trace::{Sink, Tee};
 use schedlab_units::Duration;
 
@@ -76,6 +76,8 @@ pub struct Limits {
     pub endless: Duration,
     /// Whether it first goes on until its figures stand still.
     pub settles: bool,
+    /// What else runs on the machine.
+    pub noise: Noise,
 }
 
 /// The seed of a run, counted from 0. They follow each other from any seed on: behind the greatest comes 0.
@@ -99,7 +101,13 @@ impl Scenario {
 
     /// How its first run is limited and seeded.
     pub fn limits(&self) -> Limits {
-        Limits { seed: self.seed, limit: self.limit, endless: self.endless, settles: self.settles }
+        Limits {
+            seed: self.seed,
+            limit: self.limit,
+            endless: self.endless,
+            settles: self.settles,
+            noise: self.noise,
+        }
     }
 
     /// One run, for a sink that takes all of it but the prologue of the row.
@@ -173,7 +181,8 @@ pub fn run_folding<S: Sink>(
     let mut sinks = Tee(Measured::new(row.prologue, folds), sink(row));
     let simulation =
         Simulation::new(machine, kernel, &row.workload).map_err(|e| Error::new(e.to_string()))?;
-    let simulation = simulation.seed(limits.seed).limit(limits.limit.unwrap_or(limits.endless));
+    let simulation =
+        simulation.seed(limits.seed).limit(limits.limit.unwrap_or(limits.endless)).noise(limits.noise);
     let simulation = if limits.settles { simulation.settle() } else { simulation };
     let outcome = crate::kernels::run(&simulation, machine, kernel, limits.seed, &mut sinks)?;
     let endless = limits.limit.is_none() && row.workload.duration.is_none() && outcome.end == End::Duration;

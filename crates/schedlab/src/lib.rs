@@ -67,6 +67,7 @@ mod overrides;
 pub mod pages;
 pub mod parting;
 mod profile;
+mod reference;
 pub mod replay;
 pub mod reproduce;
 mod rows;
@@ -89,6 +90,7 @@ pub use find_machine::find_machine;
 pub use folds::{Figures, Folds};
 pub use judge::Judgement;
 pub use overrides::Variant;
+pub use reference::{Reference, beside};
 pub use rulebook::{Entry, Rulebook, reason};
 pub use run_clock::RunClock;
 pub use scenario::{

@@ -264,6 +264,8 @@ impl Recorded {
             endless,
             rows,
             expect: Vec::new(),
+            noise: schedlab_sim::Noise::QUIET,
+            reference: None,
             settings: Vec::new(),
         })
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
+use schedlab_sim::Noise;
 use schedlab_units::Duration;
 use serde::Deserialize;
 use toml::Spanned;
@@ -58,6 +59,10 @@ pub struct Scenario {
     pub rows: Vec<Row>,
     /// The expectations.
     pub expect: Vec<Expect>,
+    /// What else runs on the machine.
+    pub noise: Noise,
+    /// A real program that the workload stands for.
+    pub reference: Option<crate::Reference>,
     /// The machine constants that were set, to be set again on another machine.
     pub(crate) settings: Vec<Setting>,
 }
@@ -137,6 +142,8 @@ struct File {
     seed: u64,
     limit: Option<Spanned<String>>,
     warmup: Option<Spanned<String>>,
+    noise: Option<Spanned<String>>,
+    reference: Option<crate::Reference>,
     /// Read apart, with places of its own.
     #[serde(rename = "workload")]
     _workload: toml::Table,
@@ -207,6 +214,13 @@ impl Scenario {
                 return Err(at.error(Some(word.span()), problem));
             }
         };
+        let noise = match raw.noise.as_ref().map(|word| (word, word.get_ref().as_str())) {
+            None | Some((_, "quiet")) => Noise::QUIET,
+            Some((_, "idle-server")) => Noise::IDLE_SERVER,
+            Some((word, _)) => {
+                return Err(at.error(Some(word.span()), "noise is \"idle-server\" or \"quiet\""));
+            }
+        };
         let rows = crate::rows::of(file, text, &machine, files)?;
         let expect = raw.expect.iter().map(|e| at.expect(e)).collect::<Result<Vec<_>, _>>()?;
         Ok(Scenario {
@@ -221,6 +235,8 @@ impl Scenario {
             endless: ENDLESS,
             rows,
             expect,
+            noise,
+            reference: raw.reference,
             settings: Vec::new(),
         })
     }
@@ -243,6 +259,8 @@ impl Scenario {
             endless: ENDLESS,
             rows: vec![row],
             expect: Vec::new(),
+            noise: Noise::QUIET,
+            reference: None,
             settings: Vec::new(),
         })
     }
@@ -267,6 +285,8 @@ impl Scenario {
             endless: ENDLESS,
             rows: vec![Row { key, workload, notes, prologue, over: None }],
             expect: Vec::new(),
+            noise: Noise::QUIET,
+            reference: None,
             settings: Vec::new(),
         }
     }

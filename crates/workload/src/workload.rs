@@ -46,6 +46,8 @@ pub struct Workload {
     pub duration: Option<Duration>,
     /// The measures computed from marks.
     pub measures: Vec<Measure>,
+    /// How many operations a whole run makes, where no marks count them: messages, for one.
+    pub operations: Option<u64>,
     /// The CPU on which the lengths of work were measured, if that was not one of
     /// capacity 1024; see [`Workload::scale_work`].
     pub calibrated_on: Option<CpuId>,

@@ -406,6 +406,9 @@ impl<'a> Printed<'a> {
             because.iter().for_each(|line| text.push_str(&wrapped("why    ", line, width)));
         }
         text.push_str(&self.verdicts.text(self.experiment.columns.len(), width));
+        for line in schedlab::beside(self.experiment, self.results) {
+            text.push_str(&wrapped("ops    ", &line, width));
+        }
         for line in schedlab::unpriced(self.experiment) {
             text.push_str(&wrapped("no price for ", &line, width));
         }
@@ -469,6 +472,7 @@ impl<'a> Printed<'a> {
             "pairwise": pairs,
             "checks": self.verdicts.json(),
             "unpriced": schedlab::unpriced(self.experiment),
+            "operations": schedlab::beside(self.experiment, self.results),
             "why": schedlab::because(self.experiment, self.results),
             "perf_stat": self.results.perf_stats(self.experiment),
             "runs": runs,

@@ -117,7 +117,7 @@ fn an_unknown_key() {
         "runs = 1",
         "rums = 1",
         expect![[r#"
-            schedlab: s.toml:3: unknown field `rums`, expected one of `machine`, `kernels`, `runs`, `seed`, `limit`, `warmup`, `workload`, `expect`, `variant`, `rows`
+            schedlab: s.toml:3: unknown field `rums`, expected one of `machine`, `kernels`, `runs`, `seed`, `limit`, `warmup`, `noise`, `reference`, `workload`, `expect`, `variant`, `rows`
         "#]],
     );
 }

@@ -195,6 +195,8 @@ impl Hackbench {
             cpus,
             ..spec
         });
+        let messages = u64::from(self.groups * self.pairs) * u64::from(self.pairs) * u64::from(self.loops);
+        w.workload_mut().operations = Some(messages);
         w.measure(Measure {
             name: "time".to_string(),
             unit: "s",
