@@ -145,7 +145,7 @@ impl Row {
             Unit::Permille => true,
             Unit::Bytes | Unit::MHz => false,
             Unit::MBps => matches!(self.name, "llc_mbps" | "page_scan_mbps"),
-            Unit::Count => matches!(self.name, "mwait" | "write_allocate" | "pipe_lines"),
+            Unit::Count => matches!(self.name, "mwait" | "governor" | "write_allocate" | "pipe_lines"),
         };
         let most = match self.unit {
             Unit::Ns | Unit::MBps => 1_000_000_000,
