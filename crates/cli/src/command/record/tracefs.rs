@@ -1,7 +1,8 @@
 //! The kernel's tracing, through an instance of its own.
 //!
 //! An instance has its own buffers, events and clock, so what the user traces at the
-//! same time stays as it is. It is gone again when the recording ends, however it ends.
+//! same time stays as it is. It is gone again when the recording ends. One that a killed recording left
+//! is removed by the next.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
