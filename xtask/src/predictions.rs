@@ -6,7 +6,8 @@
 //!
 //! Words choose rows by the beginnings of their ids; the results of the others stay. `--quick` runs the rows that take
 //! seconds, writes nothing, and fails if fewer signs are right among them than the results have. `--ask` runs nothing and prints
-//! the command of `schedlab` that prints each row's figures.
+//! the command of `schedlab` that prints each row's figures. `--with idle.exit_permille=300` runs them with constants at other
+//! values, writes nothing, and prints what was foretold beside what is now: what hangs on a constant that nobody has measured.
 
 mod asked;
 mod figure;
@@ -56,7 +57,9 @@ type Results = BTreeMap<String, Found>;
 /// A file that cannot be read or written, a run that fails, or fewer right signs than there were.
 pub fn run(args: &[String]) -> Result<(), String> {
     let quick = args.iter().any(|arg| arg == "--quick");
-    let words: Vec<&String> = args.iter().filter(|arg| !arg.starts_with("--")).collect();
+    let others = others(args)?;
+    let words: Vec<&String> =
+        args.iter().filter(|arg| !arg.starts_with("--") && !arg.contains('=')).collect();
     let chosen = |row: &Row| {
         (!quick || row.quick) && (words.is_empty() || words.iter().any(|word| row.id.starts_with(*word)))
     };
@@ -76,18 +79,50 @@ pub fn run(args: &[String]) -> Result<(), String> {
     results.retain(|id, _| rows.iter().any(|row| row.id == *id));
     let before = results.clone();
     for row in rows.iter().filter(|row| chosen(row)) {
-        results.insert(row.id.clone(), foretell(row, !quick)?);
-        if !quick {
+        let found = foretell(row, !quick && others.is_empty(), &others)?;
+        if !others.is_empty() {
+            println!("{}", beside(row, results.get(&row.id), &found));
+        }
+        results.insert(row.id.clone(), found);
+        if !quick && others.is_empty() {
             // After each row, so that a long run can be ended.
             let text = results_text(&outcomes(&rows, &results));
             fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
         }
     }
     let all = outcomes(&rows, &results);
+    if !others.is_empty() {
+        println!("{}", totals(&all));
+        return Ok(());
+    }
     if quick {
         return hold(all.iter().filter(|outcome| chosen(&outcome.row)), &before);
     }
     SECTION.write(&format!("{}\n{}", totals(&all), table(&all)))
+}
+
+/// Constants at other values: the words after `--with`, each `NAME=VALUE`.
+fn others(args: &[String]) -> Result<Vec<(String, u64)>, String> {
+    let Some(at) = args.iter().position(|arg| arg == "--with") else { return Ok(Vec::new()) };
+    let other = |word: &String| {
+        let (name, value) = word.split_once('=')?;
+        Some((name.to_string(), value.parse().ok()?))
+    };
+    let words = args[at + 1..].iter().take_while(|arg| arg.contains('='));
+    let others: Option<Vec<_>> = words.map(other).collect();
+    others
+        .filter(|others| !others.is_empty())
+        .ok_or_else(|| "--with takes NAME=VALUE, e.g. idle.exit_permille=300".into())
+}
+
+/// A row as it was foretold, and as it is now.
+fn beside(row: &Row, before: Option<&Found>, now: &Found) -> String {
+    let said = |found: &Found| {
+        let outcome = Outcome { row: row.clone(), result: found.clone() };
+        format!("{} {}", outcome.sign().word(), outcome.simulated())
+    };
+    let before = before.map_or("-".to_string(), said);
+    format!("{}\t{}\t{}\tbefore: {before}\tnow: {}", row.id, row.class, row.said, said(now))
 }
 
 /// Rows that have a result, in the order of the file.
@@ -98,9 +133,14 @@ fn outcomes(rows: &[Row], results: &Results) -> Vec<Outcome> {
 }
 
 /// Runs one row with all its seeds; with `doubt`, a sure change also under other idle states and clocks.
-fn foretell(row: &Row, doubt: bool) -> Result<Found, String> {
+fn foretell(row: &Row, doubt: bool, others: &[(String, u64)]) -> Result<Found, String> {
     let began = Instant::now();
     let mut sides = row.sides(&source::root().join("predictions/scenarios"))?;
+    for side in &mut sides {
+        for (name, value) in others {
+            side.scenario.set_constant(name, *value).map_err(|e| e.to_string())?;
+        }
+    }
     let runs = sides[0].scenario.runs;
     let foretold = runs_of(row, &sides, runs)?;
     let mut hangs_on = None;

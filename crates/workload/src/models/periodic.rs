@@ -2,12 +2,18 @@
 //!
 //! Each thread sleeps until an absolute time, does almost nothing, and adds the interval to its time. The result is the
 //! delay from the requested time to the moment the thread runs, which the trace shows.
+//!
+//! A user starts it at any moment of the kernel's tick. Intervals are whole parts of a tick, so how its threads lie to the tick stays
+//! as it began: whether a tick ever finds one of them running. The start is drawn from a tick of 10 ms, the longest, by the seed.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
 use crate::param::params;
-use crate::{CpuList, Miss, Policy, SchedAttr, SpecId, TaskSpec, Timer, WorkloadBuilder};
+use crate::{CpuList, Dist, Miss, Policy, SchedAttr, SpecId, TaskSpec, Timer, WorkloadBuilder};
+
+/// A tick at HZ=100.
+const LONGEST_TICK: Duration = Duration::millis(10);
 
 params! {
     /// cyclictest; see the module.
@@ -58,7 +64,9 @@ impl Periodic {
             w.task(TaskSpec::forked("cyclictest", program).thread_of(process));
         }
         let threads = (0..self.threads).map(|i| SpecId(first.0 + i));
+        let start = w.dist(Dist::Uniform { low: Duration::ZERO, high: LONGEST_TICK });
         let main = w.program("cyclictest", |p| {
+            p.sleep_draw(start);
             for thread in threads.clone() {
                 p.fork(thread);
             }
