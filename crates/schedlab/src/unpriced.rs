@@ -11,6 +11,8 @@ use crate::kernels::is_tree;
 #[derive(Clone, Copy, PartialEq)]
 enum When {
     Always,
+    /// The workload does not say what its tasks share.
+    NothingShared,
     /// Idle CPUs have no states to come back from.
     NoIdleStates,
     /// The law of clocks does not read what the scheduler computes; where clocks are constant there is none.
@@ -21,9 +23,9 @@ enum When {
 const RULES: &[(&str, When, &str)] = &[
     (
         "SCHED_CACHE",
-        When::Always,
-        "what threads of a process gain by sharing a cache: footprints are of one task each, and only pipes, sockets, locks and \
-         regions are shared",
+        When::NothingShared,
+        "what threads of a process gain by sharing a cache: footprints are of one task each, and the workload does not say what \
+         its tasks share (read-shared and write-shared of a task, shared of the model barrier)",
     ),
     ("CALC_DELTA_DIVIDES", When::Always, "arithmetic of the scheduler"),
     ("PARANOID_AVG", When::Always, "arithmetic of the scheduler"),
@@ -47,13 +49,15 @@ pub fn unpriced(experiment: &Experiment) -> Vec<String> {
     let (base, others) = experiment.columns.split_first().expect("there is a column");
     let mut lines = Vec::new();
     for other in others {
-        let found = of_kernels(base.kernel(), other.kernel(), &other.scenario.machine);
+        let rows = &other.scenario.rows;
+        let shares = rows.iter().any(|row| row.workload.shares_memory());
+        let found = of_kernels(base.kernel(), other.kernel(), &other.scenario.machine, shares);
         lines.extend(found.into_iter().filter(|line| !lines.contains(line)).collect::<Vec<_>>());
     }
     lines
 }
 
-fn of_kernels(base: &Kernel, other: &Kernel, machine: &Machine) -> Vec<String> {
+fn of_kernels(base: &Kernel, other: &Kernel, machine: &Machine, shares: bool) -> Vec<String> {
     if is_tree(base) || is_tree(other) {
         return match base.name == other.name {
             true => Vec::new(),
@@ -65,6 +69,7 @@ fn of_kernels(base: &Kernel, other: &Kernel, machine: &Machine) -> Vec<String> {
     let differ = differences(base, other);
     let has_none = |when: When| match when {
         When::Always => true,
+        When::NothingShared => !shares,
         When::NoIdleStates => !machine.has(Mechanism::IdleStates) || machine.idle.states().is_empty(),
         When::Clocks => machine.has(Mechanism::Frequency) && machine.law != Law::Fixed,
     };
@@ -83,15 +88,18 @@ mod tests {
     fn what_has_no_price_is_said_where_kernels_differ_in_it() {
         let kernel = |name: &str| Kernel::parse(name).unwrap();
         let machine = find_machine("2x2", &NoFiles).unwrap();
-        let lines = |base: &str, other: &str| of_kernels(&kernel(base), &kernel(other), &machine);
+        let lines = |base: &str, other: &str| of_kernels(&kernel(base), &kernel(other), &machine, false);
         assert!(
             lines("v7.2", "v7.2+NO_SCHED_CACHE")[0]
                 .starts_with("SCHED_CACHE: what threads of a process gain")
         );
+        assert!(of_kernels(&kernel("v7.2"), &kernel("v7.2+NO_SCHED_CACHE"), &machine, true).is_empty());
         assert!(lines("v6.12", "v6.12+NO_IDLE_SHORTCUT")[0].contains("no idle states"));
         assert_eq!(lines("v6.12", "v6.12+NO_SIS_UTIL"), Vec::<String>::new());
         let with_states = find_machine("2x2:class=zen3", &NoFiles).unwrap();
-        assert!(of_kernels(&kernel("v6.12"), &kernel("v6.12+NO_IDLE_SHORTCUT"), &with_states).is_empty());
+        assert!(
+            of_kernels(&kernel("v6.12"), &kernel("v6.12+NO_IDLE_SHORTCUT"), &with_states, false).is_empty()
+        );
         for (name, ..) in RULES {
             assert!(
                 crate::Rulebook::of(&kernel("v7.2")).entries.iter().any(|entry| entry.name == *name),

@@ -186,6 +186,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 let spec = self.workload.objects.accesses[access.index()];
                 self.begin_access(cpu, task, op, spec);
             }
+            Op::Share { region, bytes, write } => self.share(cpu, region, bytes, write),
             Op::Sleep { span } => self.sleep_until(cpu, task, self.now + span, Stage::Fetch),
             Op::SleepDraw { dist } => {
                 let dice = &mut self.tasks[task.index()].dice;
@@ -470,6 +471,7 @@ fn is_call(op: Op) -> bool {
         Op::RunWall { .. }
             | Op::Touch { .. }
             | Op::Access { .. }
+            | Op::Share { .. }
             | Op::Zero
             | Op::ComeToWaker
             | Op::Heard { .. }

@@ -11,7 +11,7 @@ use schedlab_machine::{Machine, SharedLines, Took};
 use schedlab_sched::{Access, Scheduler, Shared};
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_units::{TaskId, Time};
-use schedlab_workload::{ChannelId, Workload};
+use schedlab_workload::{ChannelId, RegionId, Workload};
 
 use crate::account::Part;
 use crate::engine::Engine;
@@ -30,6 +30,8 @@ pub(crate) enum Object {
     Barrier(usize),
     /// A word in user memory, and its waiters.
     Word(usize),
+    /// Memory that tasks share.
+    Region(usize),
 }
 
 /// How many lines a path touches.
@@ -48,8 +50,8 @@ pub(crate) struct Places {
     pub lines: SharedLines,
     nr_cpus: usize,
     counts: Counts,
-    /// Where channels, their wait queues, mutexes, conditions, semaphores, barriers and words begin, and tasks behind them.
-    begins: [usize; 8],
+    /// Where channels, their wait queues, mutexes, conditions, semaphores, barriers, words and regions begin, and tasks behind them.
+    begins: [usize; 9],
     /// What looking at one CPU took in the last balance pass of each CPU, ns.
     pass_cpu: PerCpu<u64>,
     /// What the lines of candidates took in the present balance pass, ns.
@@ -69,6 +71,7 @@ impl Places {
             objects.sems.len(),
             objects.barriers.len(),
             objects.words.len(),
+            objects.regions.len(),
         ];
         let begins = counts.map(|count| {
             at += count;
@@ -107,7 +110,7 @@ impl Places {
     }
 
     fn tasks_from(&self) -> usize {
-        self.begins[7]
+        self.begins[8]
     }
 
     fn number(&self, object: Object) -> usize {
@@ -119,6 +122,7 @@ impl Places {
             Object::Sem(index) => self.begins[4] + index,
             Object::Barrier(index) => self.begins[5] + index,
             Object::Word(index) => self.begins[6] + index,
+            Object::Region(index) => self.begins[7] + index,
         }
     }
 
@@ -177,6 +181,19 @@ impl<S: Scheduler> Engine<'_, S> {
     pub fn touch_word(&mut self, by: CpuId, object: Object) {
         let (object, at) = (self.places.number(object), self.comes_to_it(by));
         let took = self.places.lines.write(object, by, 1, at);
+        self.pay_for(by, took);
+    }
+
+    /// A program on a CPU reads or writes memory that tasks share: lines that are not at hand come several at a time.
+    pub fn share(&mut self, by: CpuId, region: RegionId, bytes: u32, write: bool) {
+        let (object, at) = (self.places.number(Object::Region(region.index())), self.comes_to_it(by));
+        let lines = u64::from(bytes).div_ceil(64 * self.machine.cache.mlp.get());
+        // Nothing that a program does takes no time at all.
+        self.charge(by, 1);
+        let took = match write {
+            true => self.places.lines.write(object, by, lines, at),
+            false => self.places.lines.read(object, by, lines, at),
+        };
         self.pay_for(by, took);
     }
 

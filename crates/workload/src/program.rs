@@ -67,6 +67,16 @@ pub enum Op {
         /// Which region, how much of it and in which order.
         access: AccessId,
     },
+    /// Reads or writes memory that tasks share, as far as lines have to come from other CPUs: what is read comes from the CPU that
+    /// wrote it last, and a write calls copies back. What lies at hand takes no time; work on it is a `Run`.
+    Share {
+        /// The region.
+        region: RegionId,
+        /// How many of its bytes.
+        bytes: u32,
+        /// Whether they are written.
+        write: bool,
+    },
 
     /// Sleeps for a span that begins now.
     Sleep {

@@ -398,6 +398,11 @@ impl Workload {
         &self.code[entry.index()..][..*len as usize]
     }
 
+    /// Whether it says what tasks share in memory.
+    pub fn shares_memory(&self) -> bool {
+        self.code.iter().any(|op| matches!(op, Op::Share { .. }))
+    }
+
     /// The spec of a task.
     pub fn task(&self, spec: SpecId) -> &TaskSpec {
         &self.tasks[spec.index()]

@@ -266,6 +266,69 @@ fn a_barrier_is_spun_at_and_then_slept_on() {
 }
 
 #[test]
+fn what_tasks_share_comes_from_where_it_was_written() {
+    // 3840 bytes are 60 lines, six at a time: ten times the way. The cache gives a second reader its neighbour's copy, a copy that is
+    // still good takes nothing, and the next write calls all back.
+    let body = |w: &mut WorkloadBuilder| {
+        let (shared, read) = (w.region("shared", 1 << 20), w.label("read"));
+        bound(w, "writer", 0, |p| {
+            p.write_shared(shared, 3_840)
+                .sleep(us(500))
+                .mark(read, 0)
+                .write_shared(shared, 3_840)
+                .mark(read, 1);
+        });
+        for (name, cpu, at) in [("near", 1, 100), ("far", 2, 200), ("beside", 3, 300)] {
+            bound(w, name, cpu, |p| {
+                p.sleep(us(at)).mark(read, 0).read_shared(shared, 3_840).mark(read, 1);
+                p.read_shared(shared, 3_840).mark(read, 2);
+            });
+        }
+    };
+    check("1x2x2x1", "v6.12", body, expect![[r#"
+        0.000 [0] new writer on 0
+        0.000 [1] new near on 1
+        0.000 [2] new far on 2
+        0.000 [3] new beside on 3
+        7.100 [0] idle R -> writer
+        7.150 [1] idle R -> near
+        7.250 [2] idle R -> far
+        7.300 [3] idle R -> beside
+        17.300 [1] near S -> idle
+        17.550 [2] far S -> idle
+        17.600 [3] beside S -> idle
+        18.101 [0] writer S -> idle
+        117.300 [1] wakeup near on 1
+        117.300 [1] idle R -> near
+        130.300 [1] mark read 0
+        130.801 [1] mark read 1
+        130.802 [1] mark read 2
+        130.802 [1] exit near
+        130.802 [1] near Z -> idle
+        217.550 [2] wakeup far on 2
+        217.550 [2] idle R -> far
+        230.550 [2] mark read 0
+        231.551 [2] mark read 1
+        231.552 [2] mark read 2
+        231.552 [2] exit far
+        231.552 [2] far Z -> idle
+        317.600 [3] wakeup beside on 3
+        317.600 [3] idle R -> beside
+        330.600 [3] mark read 0
+        330.801 [3] mark read 1
+        330.802 [3] mark read 2
+        330.802 [3] exit beside
+        330.802 [3] beside Z -> idle
+        518.101 [0] wakeup writer on 0
+        518.101 [0] idle R -> writer
+        531.101 [0] mark read 0
+        532.102 [0] mark read 1
+        532.102 [0] exit writer
+        532.102 [0] writer Z -> idle
+    "#]]);
+}
+
+#[test]
 fn a_pipe_wakes_its_reader_once() {
     check(
         "2",

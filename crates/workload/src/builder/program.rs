@@ -142,6 +142,10 @@ ops! {
     touch(region: RegionId, bytes: u64) => Op::Touch { region, bytes };
     /// [`Op::Access`].
     access(access: AccessId) => Op::Access { access };
+    /// [`Op::Share`], read.
+    read_shared(region: RegionId, bytes: u32) => Op::Share { region, bytes, write: false };
+    /// [`Op::Share`], written.
+    write_shared(region: RegionId, bytes: u32) => Op::Share { region, bytes, write: true };
     /// [`Op::Sleep`].
     sleep(span: Duration) => Op::Sleep { span };
     /// [`Op::SleepDraw`].

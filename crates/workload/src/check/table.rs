@@ -175,7 +175,7 @@ fn ids_of(w: &Workload, op: Op) -> Result<(), Fault> {
     let has = |what, id, len| within(what, Some(id), len);
     match op {
         Op::RunDraw { dist } | Op::SleepDraw { dist } => has("distribution", dist.0, w.dists.len()),
-        Op::Touch { region, .. } => has("region", region.0, o.regions.len()),
+        Op::Touch { region, .. } | Op::Share { region, .. } => has("region", region.0, o.regions.len()),
         Op::Access { access } => has("memory access", access.0, o.accesses.len()),
         Op::TimerWait { timer: Timer::Shared(timer), .. } => has("timer", timer.0, o.timers.len()),
         Op::TimerWait { timer: Timer::Own(timer), .. } => has("own timer", timer.into(), OWN_TIMERS_MAX),

@@ -28,6 +28,10 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
         Op::RunWall { wall, block } => write!(out, "run-wall {wall} block={block}"),
         Op::RunDraw { dist: d } => write!(out, "run {}", dist(d)),
         Op::Touch { region, bytes } => write!(out, "touch {} {bytes}", name(&o.regions[region.index()].name)),
+        Op::Share { region, bytes, write: w } => {
+            let how = if w { "write-shared" } else { "read-shared" };
+            write!(out, "{how} {} {bytes}", name(&o.regions[region.index()].name))
+        }
         Op::Access { access } => {
             let a = o.accesses[access.index()];
             let region = name(&o.regions[a.region.index()].name);

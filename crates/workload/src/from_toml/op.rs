@@ -41,6 +41,11 @@ pub(super) const USAGE: &[(&str, &str)] = &[
         "access REGION PATTERN [read=BYTES] [write=BYTES] [stride=BYTES] [streaming]",
         "read or write memory; PATTERN is sequential, random, chase or chase-sequential",
     ),
+    (
+        "read-shared REGION BYTES",
+        "read what other tasks have written: its lines come from the CPU that wrote them last",
+    ),
+    ("write-shared REGION BYTES", "write what other tasks read: copies of its lines are called back"),
     ("sleep SPAN", "sleep from now; SPAN may be drawn"),
     ("zero", "make this moment the zero of the workload"),
     ("origin SPAN", "sleep until SPAN after zero; timers count from there"),
@@ -223,6 +228,10 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
         }
         "touch" => Op::Touch { region: names.known(line.word()?)?, bytes: line.read()? },
         "access" => access(line, names)?,
+        word @ ("read-shared" | "write-shared") => {
+            let region = names.known(line.word()?)?;
+            Op::Share { region, bytes: line.read()?, write: word == "write-shared" }
+        }
         "zero" => Op::Zero,
         "origin" => Op::Origin { delay: line.read()? },
         "come-to-waker" => Op::ComeToWaker,

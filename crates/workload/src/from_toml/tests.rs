@@ -175,7 +175,7 @@ fn what_is_wrong_is_told_with_file_and_line() {
         program = 'yield'
           s.toml:1:1: "name": is missing in [[workload.task]]
         program = ['run 5ms', 'rum 5ms']
-          s.toml:3:23: "program": in "rum 5ms": there is no op "rum"; there are run, run-kernel, run-wall, touch, access, sleep, zero, origin, come-to-waker, heard, interrupt-on, hotplug, timer, own-timer, lock, unlock, wait, signal, broadcast, post, take, barrier, write, read, futex-wait, futex-wake, io-read, io-write, queue, raise, fork, exec, join, wait-children, exit, exit-group, yield, own-name, name, cpus, sched, group, cpus-of, sched-of, group-of, freeze, thaw, weight, shares, idle, quota, switch, mark, loop, end, label, jump, jump-if, jump-odds, set, add, load
+          s.toml:3:23: "program": in "rum 5ms": there is no op "rum"; there are run, run-kernel, run-wall, touch, access, read-shared, write-shared, sleep, zero, origin, come-to-waker, heard, interrupt-on, hotplug, timer, own-timer, lock, unlock, wait, signal, broadcast, post, take, barrier, write, read, futex-wait, futex-wake, io-read, io-write, queue, raise, fork, exec, join, wait-children, exit, exit-group, yield, own-name, name, cpus, sched, group, cpus-of, sched-of, group-of, freeze, thaw, weight, shares, idle, quota, switch, mark, loop, end, label, jump, jump-if, jump-odds, set, add, load
         program = 'run 5'
           s.toml:3:11: "program": in "run 5": a span like 5ms or 1.5us is expected, not "5"
         program = 'run 5ms 6ms'
@@ -422,6 +422,8 @@ run-kernel 5us preempt-off cond-resched=1us
 run-wall 5ms block=32us
 touch buffer 4096
 access buffer random read=100 write=50 stride=64 streaming
+read-shared buffer 4096
+write-shared buffer 4096
 sleep 1ms
 sleep normal(1ms,100us)
 zero
@@ -480,14 +482,14 @@ switch NO_SIS_UTIL
 mark \"all done\" 7
 loop 10
   loop forever
-    label L64
+    label L66
     yield
     load w
     set w 3
     add w -1
-    jump-if w != 3 L64
-    jump-odds 30 L64
-    jump L64
+    jump-if w != 3 L66
+    jump-odds 30 L66
+    jump L66
   end
 end
 exit-group

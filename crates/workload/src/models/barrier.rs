@@ -3,7 +3,8 @@
 //! The program `wl_barrier` of the recordings, and with `first = "1"` and some
 //! noise the OpenMP micro-benchmark of published tables. The main thread creates
 //! the others and is one of them. A thread that waits spins for `spins` turns,
-//! then sleeps on a futex; the last to arrive wakes all.
+//! then sleeps on a futex; the last to arrive wakes all. With `shared` each reads at the beginning of a round what
+//! the others wrote at the end of the one before, as the parts of a simulated circuit do.
 //!
 //! Left out: the cache line of the barrier's counter, whose transfers lengthen a
 //! round by some hundred nanoseconds per thread.
@@ -33,6 +34,8 @@ params! {
         spins: u32 = 200,
         /// Time of one turn: a pause is 140 cycles on Skylake and later, 40 to 65 on Zen.
         pause: Duration = Duration::nanos(45),
+        /// Bytes that each thread writes in a round and all others read in the next.
+        shared: u32 = 0,
         /// CPUs the process is restricted to.
         cpus: Option<CpuList> = None,
         /// How long after the run's beginning the process starts: what runs beside it is under way; only then it counts.
@@ -51,18 +54,35 @@ impl Barrier {
         let barrier = w.barrier("round", self.threads, self.pause * u64::from(self.spins));
         let works = [self.work, self.work * u64::from(self.first)].map(|work| self.work(w, work));
         let round = w.label("round");
-        let body = |p: &mut ProgramBuilder, work: Work| {
+        let of_threads = if self.shared == 0 { 0 } else { self.threads };
+        let written: Vec<_> =
+            (0..of_threads).map(|i| w.region(format!("of {i}"), self.shared.into())).collect();
+        let body = |p: &mut ProgramBuilder, work: Work, thread: usize| {
+            for (_, &other) in written.iter().enumerate().filter(|&(i, _)| i != thread) {
+                p.read_shared(other, self.shared);
+            }
             match work {
                 Work::Fixed(work) => p.run(work),
                 Work::Drawn(dist) => p.run_draw(dist),
             };
+            if let Some(&own) = written.get(thread) {
+                p.write_shared(own, self.shared);
+            }
             p.barrier(barrier);
         };
-        let worker = w.program("br", |p| {
-            p.own_comm().repeat(self.rounds, |p| body(p, works[0]));
-        });
+        let mut program = |thread: u32| {
+            w.program("br", |p| {
+                p.own_comm().repeat(self.rounds, |p| body(p, works[0], thread as usize));
+            })
+        };
+        // Threads that share nothing are alike.
+        let nr_workers = self.threads.saturating_sub(1) as usize;
+        let workers: Vec<_> = match self.shared {
+            0 => vec![program(0); nr_workers],
+            _ => (1..self.threads).map(program).collect(),
+        };
         let first = w.next_task();
-        for i in 1..self.threads {
+        for (i, worker) in (1..).zip(workers) {
             w.task(TaskSpec::forked(format!("br-{i}"), worker).thread_of(process));
         }
         let others = (0..self.threads.saturating_sub(1)).map(|i| SpecId(first.0 + i));
@@ -75,7 +95,7 @@ impl Barrier {
                 p.fork(thread);
             }
             p.own_comm().repeat(self.rounds, |p| {
-                body(p, works[1]);
+                body(p, works[1], 0);
                 p.mark(round, 1);
             });
             for thread in others {
