@@ -285,7 +285,11 @@ fn what_tasks_share_comes_from_where_it_was_written() {
             });
         }
     };
-    check("1x2x2x1", "v6.12", body, expect![[r#"
+    check(
+        "1x2x2x1",
+        "v6.12",
+        body,
+        expect![[r#"
         0.000 [0] new writer on 0
         0.000 [1] new near on 1
         0.000 [2] new far on 2
@@ -325,7 +329,8 @@ fn what_tasks_share_comes_from_where_it_was_written() {
         532.102 [0] mark read 1
         532.102 [0] exit writer
         532.102 [0] writer Z -> idle
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
