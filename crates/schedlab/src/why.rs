@@ -37,6 +37,15 @@ pub struct Answer {
     pub sentence: String,
 }
 
+impl Answer {
+    /// Whether two decisions are the same, whatever is given as their reason.
+    pub fn decides_as(&self, other: &Answer) -> bool {
+        let what = |answer: &Answer| answer.sentence.split(". ").next().map(str::len).unwrap_or_default();
+        (self.time_ns, self.cpu, self.kind) == (other.time_ns, other.cpu, other.kind)
+            && self.sentence[..what(self)] == other.sentence[..what(other)]
+    }
+}
+
 /// Collects the answers to a question and hands each to `tell`.
 pub struct Why<F> {
     question: Question,

@@ -35,6 +35,7 @@ pub fn run(args: &Bisect) -> Result<Status, Error> {
         (None, Some(measure)) => measure.name.clone(),
         (None, None) => return Err(Error::new(format!("{}: name a figure with --metric", scenario.file))),
     };
+    kernels.iter().for_each(scenario::tell_stand_in);
     if args.seeds < 2 || args.seeds_max < args.seeds {
         return Err(Error::new("--seeds is at least 2, and --seeds-max at least that"));
     }
@@ -70,12 +71,22 @@ pub fn run(args: &Bisect) -> Result<Status, Error> {
 fn kernels(args: &Bisect) -> Result<(Vec<Kernel>, String), Error> {
     match (&args.what[..], &args.between) {
         ([file], Some(range)) => Ok((between(range)?, file.clone())),
-        ([good, bad, file], None) => Ok((vec![Kernel::parse(good)?, Kernel::parse(bad)?], file.clone())),
+        ([good, bad, file], None) => Ok((vec![kernel(good)?, kernel(bad)?], file.clone())),
         (_, Some(_)) => {
             Err(Error::new("with --between name the file alone: bisect --between v6.1..v6.12 FILE"))
         }
         _ => Err(Error::new("name the good kernel, the bad one and the file: bisect v6.1 v6.12 FILE")),
     }
+}
+
+fn kernel(name: &str) -> Result<Kernel, Error> {
+    if name.starts_with("tree:") {
+        return Err(Error::new(format!(
+            "{name}: bisect exchanges single rules, and a kernel tree is code; `schedlab kernel identify` says which of our \
+             rules it has, and `schedlab compare` runs it"
+        )));
+    }
+    Ok(Kernel::parse(name)?)
 }
 
 fn between_two(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use schedlab::sched::Kernel;
 use schedlab_sweep::{
     Axis, Cache, Cluster, Draft, Estimate, Plan, ReportOptions, RunOptions, Sample, Shard, Store, Summary,
     estimate, report, run, spread_points, submit,
@@ -75,7 +76,12 @@ fn plan_of(what: &Path, points: &Points) -> Result<Plan, Error> {
     draft.seeds = points.seeds.or(draft.seeds);
     draft.seed = points.seed.or(draft.seed);
     draft.chunk = points.chunk.or(draft.chunk);
-    Ok(Plan::new(draft, &folder)?)
+    let plan = Plan::new(draft, &folder)?;
+    plan.kernels
+        .iter()
+        .flat_map(|name| Kernel::parse(name))
+        .for_each(|kernel| scenario::tell_stand_in(&kernel));
+    Ok(plan)
 }
 
 /// A scenario that runs an rt-app file.

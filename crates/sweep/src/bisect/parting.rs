@@ -12,7 +12,8 @@ use crate::error::Error;
 /// Decisions that are compared; runs that part later are said to.
 const MOST: usize = 200_000;
 
-/// The first decision that a run under one kernel makes and that under the other does not, of each.
+/// The first decision that falls otherwise under the other kernel, of each. If all fall alike, the first that is made for
+/// another reason or with other numbers.
 ///
 /// # Errors
 /// A run that fails.
@@ -34,6 +35,38 @@ pub fn first_parting(
         Ok(answers.into_inner())
     };
     let [one, other] = [decisions(kernels[0])?, decisions(kernels[1])?];
-    let parted = one.into_iter().zip(other).find(|(one, other)| one != other);
-    Ok(parted.map(|(one, other)| [one, other]))
+    let pairs = || one.iter().zip(&other);
+    let parted = pairs().find(|(a, b)| !a.decides_as(b)).or_else(|| pairs().find(|(a, b)| a != b));
+    Ok(parted.map(|(one, other)| [one.clone(), other.clone()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab::{NoFiles, Scenario};
+
+    use super::*;
+
+    #[test]
+    fn a_decision_that_falls_alike_is_passed_over() {
+        // Both kernels send the first threads to the same CPUs, one with a lower limit of imbalance.
+        let text = "machine = \"zen3-2s\"\nkernels = [\"v5.18\"]\nlimit = \"6ms\"\n[workload]\nmodel = \"stream\"\n\
+                    threads = 8\ncpus = \"0,16,32,48,64,80,96,112\"\nstart_cpu = 16\n";
+        let scenario = Scenario::parse("stream.toml", text, &NoFiles).unwrap();
+        let kernels = ["v5.18", "v5.18+NUMA_IMB_AFFINITY"].map(|name| Kernel::parse(name).unwrap());
+        let found = first_parting(
+            &scenario.machine,
+            &scenario.rows[0],
+            scenario.limits(),
+            [&kernels[0], &kernels[1]],
+        );
+        let [before, after] = found.unwrap().unwrap();
+        assert!(!before.decides_as(&after), "{before:?} {after:?}");
+        let same = first_parting(
+            &scenario.machine,
+            &scenario.rows[0],
+            scenario.limits(),
+            [&kernels[0], &kernels[0]],
+        );
+        assert!(same.unwrap().is_none());
+    }
 }

@@ -46,29 +46,41 @@ pub fn parts(good: &Kernel, bad: &Kernel) -> Vec<Part> {
     parts
 }
 
-/// The kernels that have names from one to another, `v6.3..v6.12`, both included.
+/// The kernels that have names from one release to another, `v6.3..v6.12`, both included. An end that has no rules of its
+/// own takes the place of the kernel that stands in for it: `v6.6` that of v6.3.
 ///
 /// # Errors
-/// A kernel without a name here, and an empty range.
+/// An end that is no release, and a range with less than two kernels that differ.
 pub fn between(range: &str) -> Result<Vec<Kernel>, Error> {
-    let written =
-        || Error::new(format!("--between is two released kernels, as v6.3..v6.12, not \"{range}\""));
-    let (first, last) = range.split_once("..").ok_or_else(written)?;
+    let (first, last) = range.split_once("..").ok_or_else(|| {
+        Error::new(format!("--between is two released kernels, as v6.3..v6.12, not \"{range}\""))
+    })?;
     let names = Kernel::names();
-    let place = |name: &str| {
-        names.iter().position(|known| *known == name.trim()).ok_or_else(|| {
-            Error::new(format!(
-                "--between {range}: there is no kernel \"{name}\"; known are {}",
-                names.join(", ")
-            ))
-        })
+    let place = |name: &str| -> Result<(usize, Kernel), Error> {
+        let known = || format!("--between {range}: \"{name}\" is no release; known are {}", names.join(", "));
+        let kernel = Kernel::parse(name).map_err(|_| Error::new(known()))?;
+        let rules = kernel.stand_in().unwrap_or(name.trim());
+        let place = names.iter().position(|name| *name == rules).ok_or_else(|| Error::new(known()))?;
+        Ok((place, kernel))
     };
-    let (first, last) = (place(first)?, place(last)?);
-    if first >= last {
+    let ((first, oldest), (last, newest)) = (place(first)?, place(last)?);
+    let versions = [&oldest, &newest].map(|kernel| Kernel::version(&kernel.name));
+    if versions[0] >= versions[1] {
         return Err(Error::new(format!("--between {range}: the older kernel comes first")));
     }
-    let parsed = names[first..=last].iter().map(|name| Kernel::parse(name));
-    parsed.collect::<Result<_, _>>().map_err(|error| Error::new(error.to_string()))
+    if first == last {
+        return Err(Error::new(format!(
+            "--between {range}: both have the rules of {} here, so there is nothing to find; known are {}",
+            names[first],
+            names.join(", ")
+        )));
+    }
+    let inner: Result<Vec<Kernel>, _> =
+        names[first + 1..last].iter().map(|name| Kernel::parse(name)).collect();
+    let mut kernels = inner.map_err(|error| Error::new(error.to_string()))?;
+    kernels.insert(0, oldest);
+    kernels.push(newest);
+    Ok(kernels)
 }
 
 #[cfg(test)]
@@ -99,8 +111,17 @@ mod tests {
     fn released_kernels_are_named_by_a_range() {
         let names = |range: &str| between(range).unwrap().into_iter().map(|k| k.name).collect::<Vec<_>>();
         assert_eq!(names("v6.1..v6.10"), ["v6.1", "v6.3", "v6.10"]);
-        for (range, says) in [("v6.1", "two released"), ("v6.1..v6.6", "known are"), ("v6.10..v6.1", "older")]
-        {
+        // Releases without rules of their own.
+        assert_eq!(names("v6.6..v6.12"), ["v6.6", "v6.10", "v6.12"]);
+        assert_eq!(names("v6.1..v6.8"), ["v6.1", "v6.8"]);
+        for (range, says) in [
+            ("v6.1", "two released"),
+            ("v6.1..mine", "\"mine\" is no release"),
+            ("v6.1..v6.12+NO_SIS_UTIL", "is no release"),
+            ("v6.4..v6.6", "both have the rules of v6.3"),
+            ("v6.10..v6.1", "older"),
+            ("v6.6..v6.4", "older"),
+        ] {
             assert!(between(range).unwrap_err().to_string().contains(says), "{range}");
         }
     }
