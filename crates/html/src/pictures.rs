@@ -224,22 +224,20 @@ impl Display for Matrix {
         let total: u64 = self.counts.iter().sum();
         let cell = (640.0 / n.max(1) as f64).clamp(3.0, 26.0);
         let (left, top) = (60.0, 34.0);
-        let (width, height) = (left + cell * n as f64 + 10.0, top + cell * n as f64 + 10.0);
+        let title = format!("{}: {total}, from the {} of a row to that of a column", self.name, self.of);
+        // A letter of this size is about 6.5 wide.
+        let width = (left + cell * n as f64 + 10.0).max(6.5 * title.chars().count() as f64);
+        let height = top + cell * n as f64 + 10.0;
         write!(
             f,
-            "<figure><svg viewBox=\"0 0 {:.0} {height:.0}\" width=\"{:.0}\" role=\"img\" aria-label=\"{}\">",
-            width.max(420.0),
-            width.max(420.0),
-            Escaped(&self.name)
-        )?;
-        write!(
-            f,
-            "<text x=\"0\" y=\"12\">{}: {total} from a {} (row) to a {} (column)</text>",
+            "<figure><svg viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" role=\"img\" aria-label=\"{}\">\
+             <text x=\"0\" y=\"12\">{}</text>",
             Escaped(&self.name),
-            Escaped(&self.of),
-            Escaped(&self.of)
+            Escaped(&title)
         )?;
-        let every = (14.0 / cell).ceil() as usize;
+        // Names of columns stand side by side, and need room for the longest.
+        let longest = self.places.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let every = ((8.0 * longest as f64).max(14.0) / cell).ceil() as usize;
         for (at, name) in self.places.iter().enumerate().step_by(every.max(1)) {
             let middle = cell * (at as f64 + 0.5);
             write!(
@@ -306,5 +304,26 @@ mod tests {
             counts: vec![0, 3, 0, 0],
         };
         assert_eq!(matrix.to_string().matches("<title>").count(), 1);
+    }
+
+    #[test]
+    fn names_of_a_large_matrix_do_not_overlap() {
+        let matrix = Matrix {
+            name: "migrations under v6.12+A_RULE_WITH_A_LONG_NAME".into(),
+            of: "LLC".into(),
+            places: (0..128).map(|place| place.to_string()).collect(),
+            counts: vec![0; 128 * 128],
+        };
+        let svg = matrix.to_string();
+        let columns: Vec<f64> = svg
+            .split("<text x=\"")
+            .filter(|text| text.contains("\"middle\""))
+            .map(|text| text.split('"').next().unwrap().parse().unwrap())
+            .collect();
+        // Three digits of 7 each and a gap.
+        assert!(
+            columns.len() > 10 && columns.windows(2).all(|pair| pair[1] - pair[0] >= 24.0),
+            "{columns:?}"
+        );
     }
 }

@@ -46,8 +46,9 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // Any machine will do for reading; the real one is set then.
-        let text = bench.scenario("1", machine.topology.nr_cpus(), &args.kernel, runs, args.seed);
+        // Any machine with as many CPUs will do for reading; the real one is set then.
+        let nr_cpus = machine.topology.nr_cpus();
+        let text = bench.scenario(&nr_cpus.to_string(), nr_cpus, &args.kernel, runs, args.seed);
         let mut scenario = Scenario::parse(bench.name, &text, &NoFiles)?;
         scenario.set_machine(machine.clone())?;
         let experiment = Experiment::of(&scenario);

@@ -406,7 +406,7 @@ fn every_model_is_put_into_a_group_and_gets_a_policy() {
 fn benchmarks_stand_in_one_table() {
     let folder = Folder::new("bench");
     let args = ["bench", "1x2x2", "--kernel", "v6.12,v6.12+NO_RUN_TO_PARITY", "--runs", "2"];
-    let text = folder.printed(&[&args[..], &["--only", "perf-bench-pipe,spawn"]].concat());
+    let text = folder.printed(&[&args[..], &["--only", "perf-bench-pipe,spawn,cyclictest"]].concat());
     assert!(text.contains("baseline(std%)") && text.contains("1-parents"), "{text}");
     assert!(
         folder

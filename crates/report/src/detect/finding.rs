@@ -272,24 +272,28 @@ impl Finding {
         for step in &self.chain {
             out += &format!("      {step}\n");
         }
-        if let Some(rule) = &self.rule {
-            out += &format!("    rule   {rule}\n");
-        }
-        let verb = if self.guessed { "try" } else { "avoid" };
-        for avoid in &self.avoid {
-            out += &format!("    {verb:6} {}: {}\n", avoid.switch, avoid.does);
-        }
-        if self.alike > 0 {
-            let lost = if self.alike_lost_ns > 0 {
-                format!(", {} lost in them", ms(Duration(self.alike_lost_ns)))
-            } else {
-                String::new()
-            };
-            out += &format!("    alike  {} more of the same cause{lost}\n", self.alike);
-        }
-        for (i, provided) in self.provided.iter().enumerate() {
-            out += &format!("    {:6} {provided}\n", if i == 0 { "if" } else { "and if" });
+        for (word, line) in self.remarks() {
+            out += &format!("    {word:6} {line}\n");
         }
         out
+    }
+
+    /// What is said of it beside its sentence and its steps, each remark with a word before it: `rule`, `try` or `avoid`,
+    /// `alike`, `if`.
+    pub fn remarks(&self) -> Vec<(&'static str, String)> {
+        let mut remarks: Vec<(&str, String)> = self.rule.iter().map(|rule| ("rule", rule.clone())).collect();
+        let verb = if self.guessed { "try" } else { "avoid" };
+        remarks.extend(self.avoid.iter().map(|avoid| (verb, format!("{}: {}", avoid.switch, avoid.does))));
+        if self.alike > 0 {
+            let lost = match self.alike_lost_ns {
+                0 => String::new(),
+                lost => format!(", {} lost in them", ms(Duration(lost))),
+            };
+            remarks.push(("alike", format!("{} more of the same cause{lost}", self.alike)));
+        }
+        for (i, provided) in self.provided.iter().enumerate() {
+            remarks.push((if i == 0 { "if" } else { "and if" }, provided.clone()));
+        }
+        remarks
     }
 }

@@ -44,8 +44,12 @@ pub fn schedtests(cases: &[Case], kernels: &[String]) -> String {
             let mut line = vec![case.name.to_owned(), key, format!("{one} {}", spread(base))];
             for cell in &row.cells[1..] {
                 let percent = case.metric.percent(Stat::Mean, cell, base);
-                let percent =
-                    if percent.is_finite() { format!("{percent:+8.2}") } else { "       -".to_owned() };
+                let percent = match percent.abs() {
+                    // A small change that is sure must not look like none.
+                    size if size > 0.0 && size < 0.005 => format!("{percent:+8.4}"),
+                    size if size.is_finite() => format!("{percent:+8.2}"),
+                    _ => "       -".to_owned(),
+                };
                 line.extend([format!("{percent} {}", spread(cell)), case.metric.word(cell)]);
             }
             lines.push(line);
@@ -65,9 +69,11 @@ mod tests {
     fn a_line_per_load_and_better_is_positive() {
         let mut table = Table::new("", ["a", "b"]);
         let time = table.metric("time", "s", Direction::Lower);
-        for (seed, time_b) in [(1, 1.8), (2, 1.8), (3, 1.8)] {
+        for seed in 1..=3 {
             time.record("4", 0, seed, 2.0);
-            time.record("4", 1, seed, time_b);
+            time.record("4", 1, seed, 1.8);
+            time.record("6", 0, seed, 2.0);
+            time.record("6", 1, seed, 1.99995);
         }
         time.row("8");
         let comparison = Comparison::new(&table, Options::default());
@@ -76,6 +82,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "case       load      baseline(std%)    compare%( std%)");
         assert!(lines[1].ends_with("1.00 (  0.00)    +10.00 (  0.00)  better"), "{text}");
-        assert!(lines[2].contains("8-groups") && lines[2].ends_with("no figure"), "{text}");
+        assert!(lines[2].ends_with("1.00 (  0.00)   +0.0025 (  0.00)  better"), "{text}");
+        assert!(lines[3].contains("8-groups") && lines[3].ends_with("no figure"), "{text}");
     }
 }

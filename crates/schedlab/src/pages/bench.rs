@@ -40,7 +40,8 @@ pub fn bench(title: &str, benches: &[Benched<'_>]) -> Page {
         page.push(Block::Heading(bench.name.to_owned()));
         page.push(Block::Text(bench.about.to_owned()));
         for metric in &bench.comparison.metrics {
-            page.push(Block::Note(metric.heading()));
+            // The unit stands in the table, where it fits the values.
+            page.push(Block::Note(format!("{}: {} is better", metric.name, metric.direction)));
             page.push(Block::Table(table(bench.comparison, metric)));
         }
         dots(&mut page, bench.samples);

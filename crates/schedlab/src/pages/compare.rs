@@ -125,6 +125,9 @@ pub fn with_fidelity(page: &mut Page, text: &str) {
     page.blocks.splice(verdicts..verdicts, head);
 }
 
+/// The smallest change that prints as one.
+const SHOWN: f64 = 5e-6;
+
 /// The answer about a kernel in a sentence.
 fn verdict(comparison: &Comparison, kernel: usize) -> String {
     let cells =
@@ -144,7 +147,7 @@ fn verdict(comparison: &Comparison, kernel: usize) -> String {
         || comparison.metrics.iter().flat_map(|metric| metric.rows.iter().map(move |row| (metric, row)));
     let most =
         changes().filter_map(|(metric, row)| Some((row.cells[kernel].paired.change?.abs(), metric, row)));
-    let most = most.max_by(|x, y| x.0.total_cmp(&y.0));
+    let most = most.filter(|(change, ..)| *change >= SHOWN).max_by(|x, y| x.0.total_cmp(&y.0));
     let most = most.map_or(String::new(), |(_, metric, row)| {
         let key = if row.key.is_empty() { String::new() } else { format!(" {}", row.key) };
         format!(" Most: {}{key}, {}.", metric.name, change(&row.cells[kernel]))

@@ -24,6 +24,10 @@ pub fn detected(title: &str, detected: &Detected, timeline: Packed) -> Page {
         page.push(Block::Heading(findings.detector.to_owned()));
         page.push(Block::Text(format!("Looks for: {}.", findings.looks_for.trim_end_matches('.'))));
         page.push(Block::Places(findings.worst.iter().map(|finding| place(detected, finding)).collect()));
+        let told: u64 = findings.worst.iter().map(|found| 1 + found.alike).sum();
+        if told < findings.count {
+            page.push(Block::Note(format!("and {} more", findings.count - told)));
+        }
     }
     page.push(Block::Heading("Timeline".to_owned()));
     page.push(Block::Timelines(vec![timeline]));
@@ -34,12 +38,12 @@ pub fn detected(title: &str, detected: &Detected, timeline: Packed) -> Page {
 
 fn place(detected: &Detected, finding: &Finding) -> Place {
     let seconds = |ns: u64| ns.saturating_sub(detected.from_ns) as f64 / 1e9;
-    let ways = finding.avoid.iter().map(|way| format!("{}: {}", way.switch, way.does));
+    let remarks = finding.remarks().into_iter().map(|(word, line)| format!("{word}: {line}"));
     Place {
         from: seconds(finding.from_ns),
         to: seconds(finding.to_ns),
         cpu: finding.cpus.first().copied(),
         what: finding.what.clone(),
-        lines: finding.chain.iter().cloned().chain(finding.rule.clone()).chain(ways).collect(),
+        lines: finding.chain.iter().cloned().chain(remarks).collect(),
     }
 }
