@@ -13,11 +13,11 @@
 
 mod audit;
 mod follow;
-#[cfg(test)]
-mod followed;
 mod judge;
 mod options;
 mod report;
+#[cfg(test)]
+mod shadow_tests;
 mod unknown;
 
 pub use follow::flips::Inherited;

@@ -130,7 +130,7 @@ impl Default for Leans {
 /// The window.
 pub struct View<'a> {
     /// The state.
-    pub sched: &'a Sched,
+    pub(crate) sched: &'a Sched,
     /// The instant.
     pub now: Time,
     examined: Cell<u32>,
