@@ -27,16 +27,29 @@ impl Error {
         let quoted = text.lines().nth(line - 1).unwrap_or_default().trim().chars();
         let quoted: String = quoted.filter(|c| !c.is_control()).take(60).collect();
         let message = if message.is_empty() { "it cannot be read".to_owned() } else { message };
-        Error::at(
-            file,
-            line,
-            &format!("\"{quoted}\" is not TOML: {message}; write key = value, text in double quotes"),
-        )
+        let way_out = match message.contains("array") {
+            true => open_array(text, line),
+            false => "write key = value, text in double quotes".to_owned(),
+        };
+        Error::at(file, line, &format!("\"{quoted}\" is not TOML: {message}; {way_out}"))
     }
 
     /// A sentence about a line of a file.
     pub fn at(file: &str, line: usize, message: &str) -> Error {
         Error(format!("{file}:{line}: {message}"))
+    }
+}
+
+/// How an array is closed that is still open in a line, and where it begins.
+fn open_array(text: &str, line: usize) -> String {
+    let lines: Vec<&str> = text.lines().take(line).collect();
+    let begins =
+        |line: &&str| line.split_once('=').is_some_and(|(_, value)| value.trim_start().starts_with('['));
+    match lines.iter().rposition(begins) {
+        Some(at) => {
+            format!("close the array that begins in line {} with ], a comma between its values", at + 1)
+        }
+        None => "close the array with ], a comma between its values".to_owned(),
     }
 }
 
@@ -56,6 +69,14 @@ mod tests {
                 "a.toml:2: \"= 2\" is not TOML: unquoted keys cannot be empty, expected letters, numbers, `-`, `_`; write key = value, text in double quotes",
             ),
             ("a = 1", "a.toml:1: missing field `machine`"),
+            (
+                "a = 1\nb = [\"c\",\n  \"d\"\n\ne = 2\n",
+                "a.toml:5: \"e = 2\" is not TOML: missing comma between array elements, expected `,`; close the array that begins in line 2 with ], a comma between its values",
+            ),
+            (
+                "a = [1, 2",
+                "a.toml:1: \"a = [1, 2\" is not TOML: unclosed array, expected `]`; close the array that begins in line 1 with ], a comma between its values",
+            ),
         ] {
             let error = toml::from_str::<Machine>(text).unwrap_err();
             let error = Error::toml("a.toml", text, error.span().map(|span| span.start), error.message());

@@ -51,6 +51,7 @@ pub mod bench;
 pub mod checks;
 mod columns;
 pub mod commits;
+mod deadlines;
 pub mod domain_tree;
 mod embedded;
 pub mod ends;
@@ -83,6 +84,7 @@ pub mod why_diff;
 
 pub use because::because;
 pub use columns::{Column, Experiment};
+pub use deadlines::deadline_note;
 pub use embedded::{embedded_scenario, scenario_names};
 pub use error::Error;
 pub use experiment::{Limits, Results, Run, run_folding, run_one};

@@ -93,8 +93,9 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         Some(machine) => recorded.elsewhere(with(machine, without), &topology, form),
         None => recorded.own(topology.clone(), form),
     };
-    let notes = recorded.notes(&place.machine, &topology);
+    let mut notes = recorded.notes(&place.machine, &topology);
     let scenario = recorded.scenario(place, kernels, args.runs.unwrap_or(Runs::LEAST), args.seed)?;
+    notes.extend(schedlab::deadline_note(&scenario.machine, &scenario.rows[0].workload));
     let progress = Progress::new(&scenario.rows[0].workload.name);
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);
