@@ -104,6 +104,11 @@ pub struct Measure {
     pub kernel: Option<String>,
 }
 
+/// The kernel that is taken where none is named.
+fn newest() -> &'static str {
+    schedlab::sched::PRESETS.last().expect("there are presets")
+}
+
 const MEASURE_EXAMPLE: &str = "Example:
   schedlab measure --output mine.toml
   schedlab run scenarios/preempt-hackbench.toml --machine mine.toml --kernel v6.12
@@ -114,7 +119,7 @@ const MEASURE_EXAMPLE: &str = "Example:
 #[command(after_help = "Examples:\n  schedlab features --kernel v6.1\n  schedlab features slice")]
 pub struct Features {
     /// Kernel, e.g. v6.12 or v6.1+NO_SIS_UTIL.
-    #[arg(long, default_value = "v7.2")]
+    #[arg(long, default_value = newest())]
     pub kernel: String,
     /// Only rules whose name or sentence contains this.
     pub search: Option<String>,
@@ -175,7 +180,7 @@ pub struct Topo {
     #[arg(default_value = "host")]
     pub machine: String,
     /// Kernel that builds the domains.
-    #[arg(long, default_value = "v7.2")]
+    #[arg(long, default_value = newest())]
     pub kernel: String,
     /// Show the domains of this CPU alone.
     #[arg(long)]

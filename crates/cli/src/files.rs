@@ -2,10 +2,16 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use schedlab::Files;
 
 use crate::error::Error;
+use crate::recording::is_read_once;
 
 /// Reads relative to a folder.
 pub struct Folder(PathBuf);
@@ -24,15 +30,108 @@ impl Files for Folder {
     }
 }
 
+/// Maximum size of a file that is read as a whole: scenarios, machines, plans. The largest that were seen have 3 MB.
+const WHOLE_MAX: u64 = 256 << 20;
+
+/// How long a stream may take before a line says that it is still being read.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The bytes of a file the user named; `-` is standard input.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let mut take = |input: &mut dyn Read| input.take(WHOLE_MAX + 1).read_to_end(&mut bytes);
     let read = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        take(&mut Stream::new(path, std::io::stdin().lock()))
+    } else if is_read_once(path) {
+        // Even to open a pipe waits for the other end.
+        let waiting = Waiting::new(path);
+        std::fs::File::open(path).and_then(|file| take(&mut Stream::waited_for(waiting, file)))
     } else {
-        std::fs::read(path)
+        std::fs::File::open(path).and_then(|mut file| take(&mut file))
     };
-    read.map_err(|error| Error::file(path, &error))
+    if read.map_err(|error| Error::file(path, &error))? as u64 > WHOLE_MAX {
+        return Err(Error::new(format!(
+            "{}: this has more than {} MiB, which no scenario and no machine has; is it another file, or a device?",
+            path.display(),
+            WHOLE_MAX >> 20
+        )));
+    }
+    Ok(bytes)
+}
+
+/// Says every now and then that a stream is still being read, until it is dropped.
+pub struct Waiting {
+    read: Arc<AtomicU64>,
+    /// Closed when the reading is over.
+    over: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Waiting {
+    /// Begins.
+    pub fn new(path: &Path) -> Waiting {
+        let name = match path == Path::new("-") {
+            true => "standard input".to_owned(),
+            false => path.display().to_string(),
+        };
+        let read = Arc::new(AtomicU64::new(0));
+        let (over, is_over) = channel::<()>();
+        let counted = Arc::clone(&read);
+        let thread = std::thread::spawn(move || {
+            let mut patience = PATIENCE;
+            while is_over.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                let done = counted.load(Ordering::Relaxed);
+                let so_far = match done {
+                    0 => "nothing has come".to_owned(),
+                    _ => format!("{} MiB so far, and no end", done >> 20),
+                };
+                eprintln!("schedlab: {name}: still reading, {so_far}; Ctrl-C ends it");
+                patience *= 2;
+            }
+        });
+        Waiting { read, over: Some(over), thread: Some(thread) }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.over = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+/// Input that can be read only once and may have no end. If that takes long, a line says so.
+pub struct Stream<R> {
+    inner: R,
+    waiting: Waiting,
+}
+
+impl<R: Read> Stream<R> {
+    /// The stream that the user knows by this path.
+    pub fn new(path: &Path, inner: R) -> Stream<R> {
+        Stream::waited_for(Waiting::new(path), inner)
+    }
+
+    /// A stream that was waited for already.
+    pub fn waited_for(waiting: Waiting, inner: R) -> Stream<R> {
+        Stream { inner, waiting }
+    }
+}
+
+impl<R: Read> Read for Stream<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.waiting.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// What reports call a file or folder: the same however its path was typed.
+pub fn label(path: &Path) -> String {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    whole.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The text of a file the user named, without the byte order mark that some editors put before it.

@@ -27,7 +27,7 @@ fn found(name: &str) -> Result<Machine, Error> {
         return Ok(Machine::of(sysfs("host", Path::new("/"))?));
     }
     if path.is_dir() {
-        return Ok(Machine::of(folder(path)?));
+        return Ok(Machine::of(folder(path)?.named(&crate::files::label(path))));
     }
     if !path.exists() && name != "-" {
         return Machine::preset(name).map_err(|error| {
@@ -35,6 +35,15 @@ fn found(name: &str) -> Result<Machine, Error> {
             Error::new(format!("{error}{hint}"))
         });
     }
+    let mut machine = in_file(name, path)?;
+    // A machine file may give a name of its own.
+    if machine.topology.name == name {
+        machine.topology = machine.topology.named(&crate::files::label(path));
+    }
+    Ok(machine)
+}
+
+fn in_file(name: &str, path: &Path) -> Result<Machine, Error> {
     let bytes = crate::files::bytes(path)?;
     let Ok(text) = std::str::from_utf8(&bytes) else { return tar(name, &bytes) };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

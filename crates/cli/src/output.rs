@@ -12,6 +12,7 @@ use nix::sys::signal::{SigSet, Signal};
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::width::{fitted, width};
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -35,10 +36,24 @@ pub fn capture<T>(call: impl FnOnce() -> T) -> (T, Vec<u8>) {
     (result, CAPTURED.take().unwrap_or_default())
 }
 
-/// Writes a result to standard output.
+/// Writes a result for people to standard output. Prose that is wider than a terminal is broken between words.
 ///
 /// A reader that closes the pipe early (`| head`) is no error.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    if CAPTURED.with_borrow(Option::is_some) || !io::stdout().is_terminal() {
+        return print_as_is(write);
+    }
+    print_as_is(|out| {
+        let mut fitted = Fitted { out, line: Vec::new(), width: width() };
+        write(&mut fitted)?;
+        fitted.finish()
+    })
+}
+
+/// Writes a result to standard output, line for line as it is: for programs, and what is to be copied.
+///
+/// A reader that closes the pipe early (`| head`) is no error.
+pub fn print_as_is(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     if let Some(mut captured) = CAPTURED.take() {
         let written = write(&mut captured);
         CAPTURED.set(Some(captured));
@@ -53,6 +68,41 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(),
             Err(Error::new(format!("standard output: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Breaks prose into lines of a terminal.
+struct Fitted<'a> {
+    out: &'a mut dyn Write,
+    line: Vec<u8>,
+    width: usize,
+}
+
+impl Fitted<'_> {
+    fn finish(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        match std::str::from_utf8(&line) {
+            Ok(text) => self.out.write_all(fitted(text, self.width).as_bytes()),
+            Err(_) => self.out.write_all(&line),
+        }
+    }
+}
+
+impl Write for Fitted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                self.line.pop();
+                self.finish()?;
+                self.out.write_all(b"\n")?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -92,13 +142,13 @@ impl Write for Visible<'_> {
 pub fn write(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     match path {
         Some(path) => write_file(path, write),
-        None => print(write),
+        None => print_as_is(write),
     }
 }
 
 /// Writes a value as JSON to standard output.
 pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
-    print(|out| {
+    print_as_is(|out| {
         serde_json::to_writer_pretty(&mut *out, value)?;
         writeln!(out)
     })

@@ -4,7 +4,7 @@
 //! figures are not trusted more than they deserve.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::count::{are_switches, counted, switches, were};
 use crate::error::Error;
+use crate::files::{Stream, Waiting};
 use crate::progress::Progress;
 
 /// A recording about to be read.
@@ -127,12 +128,13 @@ impl Recording {
 
     fn open_with(path: &Path, decisions: bool) -> Result<Recording, Error> {
         let name = path.display().to_string();
-        let file = match File::open(path) {
-            _ if name == "-" => kept(io::stdin().lock()),
-            Ok(pipe) if is_read_once(path) => kept(pipe),
-            file => file,
+        let file = if name == "-" {
+            kept(path, || Ok(io::stdin().lock()))?
+        } else if is_read_once(path) {
+            kept(path, || File::open(path))?
+        } else {
+            File::open(path).map_err(|error| Error::file(path, &error))?
         };
-        let file = file.map_err(|error| Error::file(path, &error))?;
         let size = file.metadata().map_or(0, |metadata| metadata.len());
         let place = Arc::new(AtomicU64::new(0));
         let input = Watched { file, at: 0, place: Arc::clone(&place) };
@@ -383,11 +385,19 @@ pub fn is_read_once(path: &Path) -> bool {
     path == Path::new("-") || path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// A stream as a file, because most formats are not read from front to end.
-fn kept(mut stream: impl Read) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    io::copy(&mut stream, &mut file)?;
-    file.seek(SeekFrom::Start(0))?;
+/// A stream as a file, because most formats are not read from front to end. What begins like no recording is refused at
+/// once: it may have no end.
+fn kept<R: Read>(path: &Path, open: impl FnOnce() -> io::Result<R>) -> Result<File, Error> {
+    let wrong = |error: io::Error| Error::file(path, &error);
+    // Even to open a pipe waits for the other end.
+    let waiting = Waiting::new(path);
+    let mut stream = Stream::waited_for(waiting, open().map_err(wrong)?);
+    let mut start = Vec::new();
+    stream.by_ref().take(read::LOOK).read_to_end(&mut start).map_err(wrong)?;
+    read::may_be_one(&start).map_err(|error| in_file(&path.display().to_string(), &error))?;
+    let mut file = tempfile::tempfile().map_err(wrong)?;
+    file.write_all(&start).and_then(|()| io::copy(&mut stream, &mut file)).map_err(wrong)?;
+    file.seek(SeekFrom::Start(0)).map_err(wrong)?;
     Ok(file)
 }
 

@@ -35,9 +35,55 @@ pub fn wrapped(name: &str, line: &str, width: usize) -> String {
     text + "\n"
 }
 
+/// A line in lines of this width, without its end. What follows the last gap of a line with a name or a number before it
+/// stands below itself; a line of a table, with several gaps, stays as it is.
+pub fn fitted(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    let indent = line.len() - line.trim_start().len();
+    let begin = line.rfind("  ").map_or(0, |at| at + 2).max(indent);
+    let gaps = line[indent..begin].split("  ").filter(|part| !part.trim().is_empty()).count();
+    let column = line[..begin].chars().count();
+    let (begin, column) = match gaps {
+        0 => (indent, indent + 2),
+        1 | 2 if 2 * column <= width => (begin, column),
+        1 => (indent, indent + 2),
+        _ => return line.to_owned(),
+    };
+    let mut text = line[..begin].to_owned();
+    let mut at = text.chars().count();
+    for (nth, word) in line[begin..].split(' ').enumerate() {
+        let length = word.chars().count();
+        if nth > 0 && at + 1 + length > width {
+            text.push('\n');
+            text.push_str(&" ".repeat(column));
+            at = column;
+        } else if nth > 0 {
+            text.push(' ');
+            at += 1;
+        }
+        text.push_str(word);
+        at += length;
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prose_is_fitted_and_tables_are_not() {
+        let check = |line: &str, width, expected: &str| assert_eq!(fitted(line, width), expected);
+        check("short", 10, "short");
+        check("a sentence of words", 12, "a sentence\n  of words");
+        check("  name  what it is about", 18, "  name  what it is\n        about");
+        check("on  NAME  what it is about", 20, "on  NAME  what it is\n          about");
+        check("a  1  2  3  4  5  6  7", 10, "a  1  2  3  4  5  6  7");
+        check("a long name of it  what it is", 20, "a long name of it \n  what it is");
+        check("----------------", 10, "----------------");
+    }
 
     #[test]
     fn lines_are_broken_between_words() {

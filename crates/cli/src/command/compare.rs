@@ -302,6 +302,14 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
             machine.name()
         ));
     }
+    if !is_recorded {
+        let scenarios = experiment.columns.iter().map(|column| &column.scenario);
+        let rows =
+            scenarios.flat_map(|scenario| scenario.rows.iter().map(move |row| (&scenario.machine, row)));
+        found
+            .notes
+            .extend(rows.filter_map(|(machine, row)| schedlab::deadline_note(machine, &row.workload)).next());
+    }
     for note in &found.notes {
         eprintln!("schedlab: note: {note}");
     }
@@ -324,7 +332,10 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
         }
         TableFormat::Text => printed.text(args) + &parts,
     };
-    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    match &args.output {
+        None if args.format == TableFormat::Text => output::print(|out| out.write_all(text.as_bytes()))?,
+        output => output::write(output.as_deref(), |out| out.write_all(text.as_bytes()))?,
+    }
     if let Some(path) = &args.html {
         let page = page::page(&experiment, &results, printed.shown(), &printed.judgements)?;
         output::write(Some(path), |out| page.write(out))?;
@@ -464,7 +475,7 @@ impl<'a> Printed<'a> {
             .map(|[measures, figures]| json!({"comparison": render::json(measures), "figures": render::json(figures)}))
             .collect();
         json!({
-            "scenario": base.file,
+            "scenario": crate::files::label(Path::new(&base.file)),
             "story": base.story,
             "machine": base.machine.name(),
             "comparison": render::json(&self.comparison),

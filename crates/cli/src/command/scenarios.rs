@@ -70,7 +70,7 @@ pub fn new(args: &New) -> Result<Status, Error> {
         eprintln!("schedlab: wrote {0}; run it by `schedlab compare {0}`", path.display());
         return Ok(Status::Done);
     }
-    output::print(|out| out.write_all(text.as_bytes()))?;
+    output::print_as_is(|out| out.write_all(text.as_bytes()))?;
     Ok(Status::Done)
 }
 

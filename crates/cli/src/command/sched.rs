@@ -53,7 +53,7 @@ fn latency(args: &args::Latency) -> Result<Status, Error> {
             "missing": seen.missing,
         }))?,
         Format::Text => {
-            output::print(|out| out.write_all(fold.text(reading, args.pids, &keys).as_bytes()))?;
+            output::print_as_is(|out| out.write_all(fold.text(reading, args.pids, &keys).as_bytes()))?;
         }
     }
     Ok(Status::Done)
@@ -66,7 +66,7 @@ fn map(args: &args::Map) -> Result<Status, Error> {
     are_there(&args.file, "--cpus", cpus.as_deref(), recording.nr_cpus())?;
     let mut read = Ok(Seen::default());
     let shown = Cell::new(0u64);
-    output::print(|out| {
+    output::print_as_is(|out| {
         let rows = Rows::new(out, args.format);
         let put = |row: &MapRow| {
             shown.set(shown.get() + u64::from(row.is_shown));
@@ -96,7 +96,7 @@ fn timehist(args: &args::Timehist) -> Result<Status, Error> {
     are_there(&args.file, "--cpu", options.cpus.as_deref(), recording.nr_cpus())?;
     let mut read = Ok(Seen::default());
     let shown = Cell::new(0u64);
-    output::print(|out| {
+    output::print_as_is(|out| {
         let rows = Rows::new(out, args.format);
         let mut fold = Timehist::new(options.clone(), |row: &TimehistRow| {
             shown.set(shown.get() + 1);

@@ -26,7 +26,7 @@ pub fn run(args: &Stats) -> Result<Status, Error> {
                     .ok_or_else(|| Error::new(format!("--version is 15, 16 or 17, not {number}")))?,
             };
             match (args.schedstat, args.format) {
-                (true, _) => output::print(|out| out.write_all(stat.text(version).as_bytes()))?,
+                (true, _) => output::print_as_is(|out| out.write_all(stat.text(version).as_bytes()))?,
                 (false, Format::Json) => output::print_json(&stat)?,
                 (false, Format::Text) => output::print(|out| out.write_all(report(&stat).as_bytes()))?,
             }

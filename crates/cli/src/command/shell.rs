@@ -46,7 +46,7 @@ fn page(command: &clap::Command, name: &str, pages: &mut Vec<(String, Vec<u8>)>)
 
 fn print(what: &str, text: &[u8], format: Format) -> Result<Status, Error> {
     match format {
-        Format::Text => output::print(|out| out.write_all(text))?,
+        Format::Text => output::print_as_is(|out| out.write_all(text))?,
         Format::Json => output::print_json(&json!({ what: String::from_utf8_lossy(text) }))?,
     }
     Ok(Status::Done)

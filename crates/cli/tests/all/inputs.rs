@@ -141,6 +141,29 @@ fn capacities_that_hwloc_averaged_are_scaled_with_a_note() {
 }
 
 #[test]
+fn json_does_not_depend_on_how_a_path_was_typed() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = "machine = \"m.txt\"\nkernels = [\"v6.1\", \"v6.12\"]\nruns = 2\nlimit = \"1ms\"\n[workload]\nmodel = \"hogs\"\n";
+    std::fs::write(folder.path().join("s.toml"), scenario.replace("m.txt", "2x2")).unwrap();
+    std::fs::write(
+        folder.path().join("m.txt"),
+        "# CPU,Core,Socket,Node,,L1d,L2,L3\n0,0,0,0,,0,0,0\n1,1,0,0,,1,1,0\n",
+    )
+    .unwrap();
+    let whole = folder.path().canonicalize().unwrap().display().to_string();
+    let printed = ["", "./", &format!("{whole}/")].map(|before| {
+        let (file, machine) = (format!("{before}s.toml"), format!("{before}m.txt"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        command.args(["compare", &file, "--machine", &machine, "--format", "json"]).current_dir(&folder);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    });
+    assert!(printed[0].contains("\"machine\": \"m.txt\""), "{}", printed[0]);
+    assert!(printed.iter().all(|text| text == &printed[0]));
+}
+
+#[test]
 fn a_die_of_minus_one_is_none() {
     check_topology(
         "die-minus-1.sysfs.txt",
@@ -202,6 +225,20 @@ fn scenarios_and_machines_come_through_pipes() {
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_endless_device_is_refused() {
+    for (args, says) in [
+        (&["audit", "/dev/zero", "--kernel", "v6.1", "--machine", "2x2"][..], "/dev/zero"),
+        (&["sched", "latency", "/dev/urandom"], "/dev/urandom"),
+        (&["run", "/dev/zero"], "more than 256 MiB"),
+        (&["topo", "/dev/zero"], "more than 256 MiB"),
+    ] {
+        let (status, _, err) = schedlab(args);
+        assert!(status == Some(2) && err.contains(says), "{args:?}: {err}");
     }
 }
 

@@ -19,7 +19,7 @@ pub mod perfetto;
 pub mod trace_dat;
 
 pub(crate) use head::{blank, digits_in, eight, few_digits, number, position};
-pub use open::{Format, Input, Reader, Spool, detect, open};
+pub use open::{Format, Input, LOOK, Reader, Spool, detect, may_be_one, open};
 
 use std::fmt;
 use std::io;

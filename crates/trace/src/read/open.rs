@@ -134,7 +134,20 @@ pub enum Format {
 }
 
 /// How many bytes of a file are examined to detect its format.
-const LOOK: u64 = 64 << 10;
+pub const LOOK: u64 = 64 << 10;
+
+/// Whether the first [`LOOK`] bytes of a file may be those of a recording, compressed or not.
+///
+/// # Errors
+/// They are not; as [`detect`].
+pub fn may_be_one(start: &[u8]) -> Result<(), Error> {
+    let begin = mark_of_text(start);
+    match Compression::of(start) {
+        Some(_) => Ok(()),
+        None if html::is_page(&start[begin..]) => Ok(()),
+        None => detect(&start[begin..]).map(drop),
+    }
+}
 
 /// Opens a recording. Text is read as it is decompressed; a compressed binary file is first decompressed into a spool,
 /// which is created only in that case.
