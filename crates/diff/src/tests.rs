@@ -73,3 +73,10 @@ fn a_task_of_one_side_is_named() {
     expect!["3 tasks are matched by name, parent and order of creation. Only in A: late."]
         .assert_eq(&difference.tasks_in_words());
 }
+
+#[test]
+fn traces_without_a_common_task_are_not_called_alike() {
+    let other = forks(100, "X", [1, 2]).replace("main", "chief").replace("work", "labour");
+    let words = compare(&forks(100, "X", [1, 2]), &other).first_in_words();
+    assert!(words.starts_with("No task is in both traces"), "{words}");
+}

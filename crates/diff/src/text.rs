@@ -92,6 +92,9 @@ impl Difference {
     /// The first decision that differs, in a sentence.
     pub fn first_in_words(&self) -> String {
         match &self.first {
+            None if self.matched == 0 => {
+                "No task is in both traces, so no decision can be compared. Are they of the same program?".to_owned()
+            }
             None => "No decision parts: every matched task was placed, moved and preempted alike as far as both traces go.".to_owned(),
             Some(first) => format!(
                 "The first decision that parts is number {} about {} ({} in A, {} in B): in A it {} at {:.9} s, in B it {} at {:.9} s. {} of {} matched tasks part somewhere.",
