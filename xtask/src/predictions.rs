@@ -7,7 +7,7 @@
 //! Words choose rows by the beginnings of their ids; the results of the others stay. `--quick` runs the rows that take
 //! seconds, writes nothing, and fails if fewer signs are right among them than the results have. `--ask` runs nothing and prints
 //! the command of `schedlab` that prints each row's figures. `--with idle.exit_permille=300` runs them with constants at other
-//! values, writes nothing, and prints what was foretold beside what is now: what hangs on a constant that nobody has measured.
+//! values, writes nothing, and prints what was predicted beside what is now: what depends on a constant that was never measured.
 
 mod asked;
 mod figure;
