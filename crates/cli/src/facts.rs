@@ -6,6 +6,7 @@ use schedlab::recording::{
     AffinityHint, COMMAND, FactTexts, Facts, GroupsHidden, SCHED_EXT_STATE, apply_features, formed,
     strange_lines,
 };
+use schedlab::kernels::nearest;
 use schedlab::sched::Kernel;
 use schedlab::topology::{CpuMask, Topology};
 
@@ -13,6 +14,7 @@ use crate::boot_parameters::unknown_to_the_scheduler;
 use crate::count::counted;
 use crate::error::Error;
 use crate::recorded::{MACHINE, Recorded};
+use crate::scenario::named_kernel;
 use crate::{files, machine};
 
 /// What the user says of a recording.
@@ -57,7 +59,7 @@ pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<(Facts, FactTexts
         Some(name) => name,
         None => kernel_instead(args, recorded)?,
     };
-    let mut kernel = Kernel::parse(&asked)?;
+    let mut kernel = schedlab::kernels::rules(&asked, args.kernel_option)?;
     let texts = texts(folder, recorded)?;
     if let Some(folder) = folder {
         for name in [FEATURES, "debug_sched.txt"] {
@@ -94,7 +96,7 @@ pub fn known_kernel(
 ) -> Result<Option<Kernel>, Error> {
     tell_other_kernel(asked, "--kernel", folder, recorded)?;
     let name = kernel_name(asked, folder, recorded, "--kernel")?;
-    let mut kernel = name.map(|name| Kernel::parse(&name)).transpose()?;
+    let mut kernel = name.map(|name| schedlab::kernels::rules(&name, "--kernel")).transpose()?;
     if let (Some(kernel), Some(folder), None) = (&mut kernel, folder, asked) {
         tell_strange_lines(folder, recorded, FEATURES);
         let path = places(folder, recorded, FEATURES).into_iter().find(|path| path.is_file());
@@ -210,6 +212,9 @@ fn kernel_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error
             "{trace} does not say which kernel was recorded; name it with {option}, as in {option} v6.12"
         )));
     };
+    // What a recording is followed with are rules: of a tree, those of the release that it is of.
+    let release = nearest(&named_kernel(name)?).map(|near| near.split('+').next().unwrap_or_default().to_owned());
+    let name = release.as_deref().unwrap_or(name);
     eprintln!(
         "schedlab: {trace} does not say which kernel was recorded: {name} is taken for it; {option} names another"
     );

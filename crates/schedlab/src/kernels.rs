@@ -30,6 +30,28 @@ pub fn code(kernel: &Kernel) -> Option<String> {
     Some(kernels::of(&kernel.name)?.code())
 }
 
+/// The kernel string of our rules nearest to a tree, if the code of one decides.
+pub fn nearest(kernel: &Kernel) -> Option<String> {
+    Some(kernels::of(&kernel.name)?.nearest().name.clone())
+}
+
+/// Reads the string of a kernel whose rules are needed, which the code of a tree does not say. `why` completes the
+/// sentence "... needs rules of ours".
+///
+/// # Errors
+/// As [`kernel`], and a tree: with the rules nearest to it.
+pub fn rules(text: &str, why: &str) -> Result<Kernel, Error> {
+    let kernel = kernel(text, &mut |_| {})?;
+    match nearest(&kernel) {
+        Some(near) => Err(Error::new(format!(
+            "{}: {why} needs rules of ours, which the code of a tree does not say: the nearest are {near}, and \
+             `schedlab kernel identify DIR` says which a tree has",
+            kernel.name
+        ))),
+        None => Ok(kernel),
+    }
+}
+
 /// Where our rules first decided otherwise than the code of a tree, in the last run of it that was explained.
 pub fn parted(kernel: &Kernel) -> Option<String> {
     kernels::of(&kernel.name)?.parted()

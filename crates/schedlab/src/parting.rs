@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_sched::Kernel;
+use serde::Serialize;
 
 use crate::why::{Answer, Question, Why};
 use crate::{Error, Row, Scenario};
@@ -13,7 +14,7 @@ use crate::{Error, Row, Scenario};
 const MOST: usize = 2_000_000;
 
 /// Where two kernels part.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parting {
     /// Decisions before it, which are the same.
     pub same: usize,

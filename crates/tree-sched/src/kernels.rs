@@ -143,6 +143,7 @@ fn nearest(tree: &Tree) -> Kernel {
     let mut not_after =
         names.iter().filter(|name| Kernel::version(name).is_some_and(|v| v <= (version, patch)));
     let mut kernel = Kernel::parse(not_after.next_back().unwrap_or(&names[0])).expect("a name that is known");
+    let mut name = kernel.name.clone();
     let mentions = |file: &str, word: &str| {
         fs::read_to_string(tree.dir().join(file)).is_ok_and(|text| text.contains(word))
     };
@@ -155,7 +156,9 @@ fn nearest(tree: &Tree) -> Kernel {
     }
     for part in parts {
         // A rule that these presets do not have in any form is skipped.
-        let _ = kernel.switch(part);
+        if kernel.is_turned_by(part) && kernel.switch(part).is_ok() {
+            name += &format!("+{part}");
+        }
     }
-    kernel
+    Kernel { name, ..kernel }
 }

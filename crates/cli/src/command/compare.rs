@@ -4,6 +4,7 @@ mod account;
 mod checks;
 mod ends;
 mod page;
+mod parts;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::progress::Progress;
 use crate::width::{width, wrapped};
 
 pub use page::pictures;
+pub use parts::{Parted, json as parts_json, parts, text as parts_text};
 
 /// Runs a scenario under all its kernels and prints their tables side by side.
 pub fn compare(args: &Compare) -> Result<Status, Error> {
@@ -318,11 +320,16 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
         verdicts = checks::checks(args, &runner, (&experiment, &results), &found, options)?;
     }
     let printed = Printed::new(args, &experiment, &results, &found, (options, verdicts));
-    let is_explained = args.format == TableFormat::Text && !is_recorded && !runner.is_stopped();
-    let parts = if is_explained { page::parts(&experiment)? } else { String::new() };
+    let is_explained = matches!(args.format, TableFormat::Text | TableFormat::Json);
+    let is_explained = is_explained && !is_recorded && !runner.is_stopped();
+    let parts = if is_explained { parts(&experiment)? } else { Vec::new() };
     let text = match args.format {
         TableFormat::Json => {
-            serde_json::to_string_pretty(&printed.json()).expect("JSON of plain data") + "\n"
+            let mut value = printed.json();
+            if !parts.is_empty() {
+                value["parts"] = parts_json(&parts);
+            }
+            serde_json::to_string_pretty(&value).expect("JSON of plain data") + "\n"
         }
         TableFormat::Csv => printed.csv(),
         TableFormat::Md => {
@@ -330,7 +337,7 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
                 [&printed.comparison, &printed.figures].into_iter().filter(|c| !c.metrics.is_empty());
             tables.map(render::markdown).collect::<Vec<_>>().join("\n")
         }
-        TableFormat::Text => printed.text(args) + &parts,
+        TableFormat::Text => printed.text(args) + &parts_text(&parts),
     };
     match &args.output {
         None if args.format == TableFormat::Text => output::print(|out| out.write_all(text.as_bytes()))?,

@@ -10,6 +10,7 @@ use schedlab::report::{Comparison, Options, Stat, render};
 use schedlab::{Experiment, Results, Scenario};
 use serde_json::json;
 
+use super::compare::{Parted, parts, parts_json, parts_text};
 use crate::args::{Replay, TableFormat, TraceFormat};
 use crate::error::{Error, Status};
 use crate::facts::{Asked, gather};
@@ -39,12 +40,6 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let targets = args.kernel.iter().chain(&args.vs);
     let mut kernels =
         targets.map(|name| crate::scenario::named_kernel(name)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(tree) = kernels.iter().find(|kernel| kernel.name.starts_with("tree:")) {
-        return Err(Error::new(format!(
-            "{}: a replay runs our rules; the code of a tree runs under `schedlab run`, `compare`, `trace` and `why`",
-            tree.name
-        )));
-    }
     if args.kernel.is_none() {
         kernels.insert(0, facts.kernel.clone());
     }
@@ -100,7 +95,10 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let results = scenario.run(args.threads, |done, total| progress.at(done, total))?;
     drop(progress);
     let comparison = Comparison::new(&table(&Experiment::of(&scenario), &results), options);
-    let told = Told { beginning, fidelity, state, notes, scenario, results, comparison, stat: args.stat };
+    let experiment = Experiment::of(&scenario);
+    let is_explained = matches!(args.format, TableFormat::Text | TableFormat::Json);
+    let parts = if is_explained { parts(&experiment)? } else { Vec::new() };
+    let told = Told { beginning, fidelity, state, notes, scenario, results, comparison, stat: args.stat, parts };
     if args.format == TableFormat::Csv {
         eprint!("{}", told.head("schedlab: "));
     }
@@ -155,6 +153,8 @@ struct Told {
     comparison: Comparison,
     /// Whether the counts of events are printed.
     stat: bool,
+    /// Where kernel trees part from the first kernel.
+    parts: Vec<Parted>,
 }
 
 impl Told {
@@ -174,6 +174,7 @@ impl Told {
                     "machine": self.scenario.machine.name(),
                     "comparison": render::json(&self.comparison),
                     "why": schedlab::because(&self.experiment(), &self.results),
+                    "parts": parts_json(&self.parts),
                     "perf_stat": self.results.perf_stats(&self.experiment()),
                 });
                 serde_json::to_string_pretty(&value).expect("JSON of plain data") + "\n"
@@ -200,6 +201,7 @@ impl Told {
         for line in schedlab::because(&self.experiment(), &self.results) {
             text += &format!("why    {line}\n");
         }
+        text += &parts_text(&self.parts);
         if self.stat {
             for stat in self.results.perf_stats(&self.experiment()) {
                 text.push('\n');

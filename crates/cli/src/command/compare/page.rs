@@ -1,10 +1,9 @@
-//! The page of a comparison, and where a kernel tree parts from what it is compared with.
+//! The page of a comparison.
 
 use schedlab::html::{Page, ROOM};
 use schedlab::pages::{self, Picture};
 use schedlab::report::Comparison;
 use schedlab::sched::Kernel;
-use schedlab::units::Time;
 use schedlab::{Column, Experiment, Judgement, Results, Scenario};
 
 use crate::error::Error;
@@ -52,41 +51,4 @@ pub fn pictures(scenario: &Scenario, row: usize) -> Result<Vec<Picture>, Error> 
         Ok(pages::picture(scenario, kernel, &scenario.rows[row], room)?)
     };
     kernels.iter().map(picture).collect()
-}
-
-/// Where columns part from the first, if any of them is of a kernel tree: in the first run of the first row.
-pub fn parts(experiment: &Experiment) -> Result<String, Error> {
-    let mut text = String::new();
-    let (base, others) = experiment.columns.split_first().expect("there is a column");
-    let is_tree = |column: &Column| column.kernel().name.starts_with("tree:");
-    for other in others.iter().filter(|other| is_tree(base) || is_tree(other)) {
-        // Runs of different things part for other reasons than their kernels.
-        if !other.is_same_scenario(base) {
-            continue;
-        }
-        let kernels = [base.kernel(), other.kernel()];
-        let found = schedlab::parting::parting(&base.scenario, &base.scenario.rows[0], kernels)?;
-        let Some(found) = found else {
-            text.push_str(&format!("parts  {} never parts from {}\n", other.name, base.name));
-            continue;
-        };
-        let [later, others_later] = found.later;
-        text.push_str(&format!(
-            "parts  {} from {} after {} equal decisions ({later} and {others_later} follow):\n",
-            other.name, base.name, found.same
-        ));
-        for (column, first) in [base, other].into_iter().zip(&found.first) {
-            let told = first.as_ref().map_or("the run is over".to_string(), |first| {
-                format!("{} CPU {}  {}", Time(first.time_ns), first.cpu, first.sentence)
-            });
-            text.push_str(&format!("       {}: {told}\n", column.name));
-        }
-        if found.paired > 0 {
-            text.push_str(&format!(
-                "       of {} placements from there on, the same task's in turn, {} chose another CPU\n",
-                found.paired, found.elsewhere
-            ));
-        }
-    }
-    Ok(text)
 }

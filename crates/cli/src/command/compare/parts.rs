@@ -1,0 +1,66 @@
+//! Where a kernel tree parts from what it is compared with, printed under the tables.
+
+use schedlab::parting::{Parting, parting};
+use schedlab::units::Time;
+use schedlab::{Column, Experiment};
+use serde_json::{Value, json};
+
+use crate::error::Error;
+
+/// Two columns and where they part.
+pub struct Parted {
+    columns: [String; 2],
+    /// None: never, in the run that was looked at.
+    found: Option<Parting>,
+}
+
+/// Where columns part from the first, if any of them is of a kernel tree: in the first run of the first row.
+pub fn parts(experiment: &Experiment) -> Result<Vec<Parted>, Error> {
+    let (base, others) = experiment.columns.split_first().expect("there is a column");
+    let is_tree = |column: &Column| schedlab::kernels::is_tree(column.kernel());
+    // Runs of different things part for other reasons than their kernels.
+    let compared = others
+        .iter()
+        .filter(|other| (is_tree(base) || is_tree(other)) && other.is_same_scenario(base));
+    let of = |other: &'_ &Column| -> Result<Option<Parting>, Error> {
+        let kernels = [base.kernel(), other.kernel()];
+        Ok(parting(&base.scenario, &base.scenario.rows[0], kernels)?)
+    };
+    let names = |other: &Column| [base.name.clone(), other.name.clone()];
+    compared.map(|other| Ok(Parted { columns: names(other), found: of(&other)? })).collect()
+}
+
+/// As lines.
+pub fn text(parts: &[Parted]) -> String {
+    let mut text = String::new();
+    for Parted { columns: [base, other], found } in parts {
+        let Some(found) = found else {
+            text.push_str(&format!("parts  {other} never parts from {base}\n"));
+            continue;
+        };
+        let [later, others_later] = found.later;
+        text.push_str(&format!(
+            "parts  {other} from {base} after {} equal decisions ({later} and {others_later} follow):\n",
+            found.same
+        ));
+        for (column, first) in [base, other].into_iter().zip(&found.first) {
+            let told = first.as_ref().map_or("the run is over".to_string(), |first| {
+                format!("{} CPU {}  {}", Time(first.time_ns), first.cpu, first.sentence)
+            });
+            text.push_str(&format!("       {column}: {told}\n"));
+        }
+        if found.paired > 0 {
+            text.push_str(&format!(
+                "       of {} placements from there on, the same task's in turn, {} chose another CPU\n",
+                found.paired, found.elsewhere
+            ));
+        }
+    }
+    text
+}
+
+/// As JSON: an array with one object for each pair.
+pub fn json(parts: &[Parted]) -> Value {
+    let one = |part: &Parted| json!({"columns": part.columns, "parts": part.found});
+    parts.iter().map(one).collect()
+}
