@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use schedlab::kernels::nearest;
 use schedlab::recording::{
     AffinityHint, COMMAND, FactTexts, Facts, GroupsHidden, SCHED_EXT_STATE, apply_features, formed,
     strange_lines,
 };
-use schedlab::kernels::nearest;
 use schedlab::sched::Kernel;
 use schedlab::topology::{CpuMask, Topology};
 
@@ -213,7 +213,8 @@ fn kernel_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error
         )));
     };
     // What a recording is followed with are rules: of a tree, those of the release that it is of.
-    let release = nearest(&named_kernel(name)?).map(|near| near.split('+').next().unwrap_or_default().to_owned());
+    let release =
+        nearest(&named_kernel(name)?).map(|near| near.split('+').next().unwrap_or_default().to_owned());
     let name = release.as_deref().unwrap_or(name);
     eprintln!(
         "schedlab: {trace} does not say which kernel was recorded: {name} is taken for it; {option} names another"

@@ -1,6 +1,7 @@
 //! Why two kernels differ: what each did to its tasks, in a few lines.
 
 use schedlab_report::metrics::Cause;
+use schedlab_sched::Reason;
 use schedlab_sim::{OfCpu, Part};
 
 use crate::columns::Experiment;
@@ -98,7 +99,9 @@ fn rules(kind: &str, plural: &str, base: &[Run], runs: &[Run]) -> Vec<String> {
         counts.into_iter().map(|(r, n)| (r, 100.0 * n as f64 / total as f64)).collect::<Vec<_>>()
     };
     let (before, after) = (shares(base), shares(runs));
-    if before.is_empty() || after.is_empty() {
+    // The code of a tree gives no reasons of its own.
+    let of_tree = |(reason, _): &(String, f64)| reason == Reason::TreeDecides.name();
+    if before.is_empty() || after.is_empty() || before.iter().chain(&after).any(of_tree) {
         return Vec::new();
     }
     let of = |list: &[(String, f64)], reason: &str| {

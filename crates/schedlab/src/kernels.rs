@@ -4,6 +4,7 @@ use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_sim::{Outcome, Simulation, took};
 use schedlab_trace::Sink;
+pub use schedlab_tree_sched::Followed;
 use schedlab_tree_sched::{guarded, kernels, watched};
 
 use crate::Error;
@@ -52,9 +53,14 @@ pub fn rules(text: &str, why: &str) -> Result<Kernel, Error> {
     }
 }
 
-/// Where our rules first decided otherwise than the code of a tree, in the last run of it that was explained.
-pub fn parted(kernel: &Kernel) -> Option<String> {
-    kernels::of(&kernel.name)?.parted()
+/// How far our nearest rules followed the code of a tree in the last run of it that was explained.
+pub fn followed(kernel: &Kernel) -> Option<Followed> {
+    Some(kernels::of(&kernel.name)?.followed())
+}
+
+/// The functions, structures and macros that the patches of a tree change.
+pub fn changes(kernel: &Kernel) -> Vec<String> {
+    kernels::of(&kernel.name).map(|tree| tree.changes().to_vec()).unwrap_or_default()
 }
 
 /// Runs a simulation under its kernel.

@@ -2,11 +2,19 @@
 //!
 //! Up to there both had the same state, whatever came before; what comes after follows from it too.
 
+mod queues;
+
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use schedlab_sched::Kernel;
+use schedlab_trace::{Each, Event, Tee};
 use serde::Serialize;
 
+pub use queues::OfCpu;
+use queues::Queues;
+
+use crate::kernels::is_tree;
 use crate::why::{Answer, Question, Why};
 use crate::{Error, Row, Scenario};
 
@@ -20,10 +28,21 @@ pub struct Parting {
     pub same: usize,
     /// What each decided then; none if its run was over.
     pub first: [Option<Answer>; 2],
+    /// The CPUs that these name as they were then, which tasks ran there and which waited.
+    pub state: Vec<OfCpu>,
     /// Decisions of each after it.
     pub later: [usize; 2],
-    /// Placements from there on that both made, the n-th of a task that forks, wakes or executes a program beside the n-th
-    /// of the other side.
+    /// The placements from there on, by kind: `wakeup`, `fork`, `exec`.
+    pub placements: Vec<Placed>,
+}
+
+/// Placements of a kind that both made, the n-th of a task that forks, wakes or executes a program beside the n-th of the
+/// other side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Placed {
+    /// The kind.
+    pub kind: &'static str,
+    /// How many there are.
     pub paired: usize,
     /// Those of them that chose different CPUs.
     pub elsewhere: usize,
@@ -31,38 +50,72 @@ pub struct Parting {
 
 /// Finds where two kernels part in the first run of a row; none if they never do.
 ///
+/// The code of a kernel tree and our rules are compared by what tasks experience: the tree reports no passes that move
+/// nothing, and its searches are priced by what its code looks at, so times may differ by nanoseconds.
+///
 /// # Errors
 /// A run that cannot be finished.
 pub fn parting(scenario: &Scenario, row: &Row, kernels: [&Kernel; 2]) -> Result<Option<Parting>, Error> {
+    let mixed = is_tree(kernels[0]) != is_tree(kernels[1]);
+    let counts = |answer: &Answer| !mixed || !matches!(answer.kind, "balance" | "newidle" | "move");
+    let as_other = |a: &Answer, b: &Answer| decides_as(a, b, !mixed);
     let mut answers = [Vec::new(), Vec::new()];
     let mut more = [0; 2];
-    for ((kernel, answers), more) in kernels.iter().zip(&mut answers).zip(&mut more) {
+    let mut state = Vec::new();
+    for (side, kernel) in kernels.into_iter().enumerate() {
+        let (first, second) = answers.split_at_mut(1);
+        let (answers, other) =
+            if side == 0 { (&mut first[0], None) } else { (&mut second[0], Some(&first[0])) };
+        let more = &mut more[side];
+        let queues = RefCell::new(Queues::default());
         scenario.run_row(kernel, row, |_| {
-            Why::new(Question::default(), |answer: Answer| {
+            let why = Why::new(Question::default(), |answer: Answer| {
+                if !counts(&answer) {
+                    return;
+                }
+                // Both had the same state up to here, which is looked at before the decision takes effect.
+                let nth = answers.len();
+                if let Some(other) = other
+                    && state.is_empty()
+                    && other.get(nth).is_none_or(|other: &Answer| !as_other(other, &answer))
+                {
+                    let of = other.get(nth).into_iter().chain([&answer]);
+                    state = queues.borrow().of(&of.flat_map(cpus_of).collect());
+                }
                 if answers.len() < MOST { answers.push(answer) } else { *more += 1 }
-            })
+            });
+            Tee(why, Each(|event: &Event| queues.borrow_mut().event(event)))
         })?;
     }
     let [a, b] = answers;
-    let same = a.iter().zip(&b).take_while(|(a, b)| a.decides_as(b)).count();
+    let same = a.iter().zip(&b).take_while(|(a, b)| as_other(a, b)).count();
     if same == a.len() && same == b.len() {
         return Ok(None);
     }
     let later = [a.len() - same + more[0], b.len() - same + more[1]];
-    let (paired, elsewhere) = placed_elsewhere(&a[same..], &b[same..]);
     Ok(Some(Parting {
         same,
-        paired,
-        elsewhere,
+        placements: placed_elsewhere(&a[same..], &b[same..]),
+        state,
         first: [a.get(same).cloned(), b.get(same).cloned()],
         later: later.map(|n| n.saturating_sub(1)),
     }))
 }
 
+/// CPUs that a decision names, and the one that made it.
+fn cpus_of(answer: &Answer) -> Vec<u16> {
+    // What was passed over may be a whole machine.
+    let said = answer.sentence.split(" Passed over").next().unwrap_or_default();
+    let named = said.split("CPU ").skip(1).filter_map(|rest| {
+        rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|number| number.parse().ok())
+    });
+    named.chain([answer.cpu]).collect()
+}
+
 /// Number of placements that both sides made, and of those that chose different CPUs.
-fn placed_elsewhere(a: &[Answer], b: &[Answer]) -> (usize, usize) {
+fn placed_elsewhere(a: &[Answer], b: &[Answer]) -> Vec<Placed> {
     let [a, b] = [a, b].map(|answers| {
-        let mut placed: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        let mut placed: BTreeMap<(&'static str, &str), Vec<&str>> = BTreeMap::new();
         for answer in answers.iter().filter(|answer| ["wakeup", "fork", "exec"].contains(&answer.kind)) {
             let Some((who, to)) = answer.sentence.split_once(": it goes to CPU ") else { continue };
             // Where the task was before is in brackets.
@@ -71,8 +124,25 @@ fn placed_elsewhere(a: &[Answer], b: &[Answer]) -> (usize, usize) {
         }
         placed
     });
-    let pairs = a.iter().filter_map(|(key, a)| Some(a.iter().zip(b.get(key)?))).flatten();
-    pairs.fold((0, 0), |(paired, elsewhere), (a, b)| (paired + 1, elsewhere + usize::from(a != b)))
+    let mut kinds: Vec<Placed> = Vec::new();
+    for ((kind, who), a) in &a {
+        let Some(b) = b.get(&(*kind, *who)) else { continue };
+        let elsewhere = a.iter().zip(b).filter(|(a, b)| a != b).count();
+        if kinds.last().is_none_or(|last| last.kind != *kind) {
+            kinds.push(Placed { kind, paired: 0, elsewhere: 0 });
+        }
+        let of = kinds.last_mut().expect("one was pushed");
+        of.paired += a.len().min(b.len());
+        of.elsewhere += elsewhere;
+    }
+    kinds
+}
+
+/// Whether two decisions are the same, whatever is given as their reason.
+fn decides_as(a: &Answer, b: &Answer, timed: bool) -> bool {
+    let what = |answer: &Answer| answer.sentence.split(". ").next().map(str::len).unwrap_or_default();
+    let at = |answer: &Answer| (if timed { answer.time_ns } else { 0 }, answer.cpu, answer.kind);
+    at(a) == at(b) && a.sentence[..what(a)] == b.sentence[..what(b)]
 }
 
 #[cfg(test)]
@@ -100,7 +170,8 @@ mod tests {
             answer("wakeup", "a-1 wakes b-2 (previous CPU 3): it goes to CPU 5. Idle."),
             answer("wakeup", "a-1 wakes b-2 (previous CPU 3): it goes to CPU 6. Idle."),
         ];
-        assert_eq!(placed_elsewhere(&here, &there), (2, 1));
+        let wakeups = Placed { kind: "wakeup", paired: 2, elsewhere: 1 };
+        assert_eq!(placed_elsewhere(&here, &there), [wakeups]);
     }
 
     #[test]
@@ -120,7 +191,8 @@ mod tests {
         assert_eq!(parting(&scenario, row, [&kernels[0], &kernels[0]]).unwrap(), None);
         let found = parting(&scenario, row, [&kernels[0], &kernels[1]]).unwrap().unwrap();
         let [Some(a), Some(b)] = found.first else { panic!("both go on") };
+        assert!(found.state.iter().any(|of| of.cpu == a.cpu && of.runs.is_some()), "{:?}", found.state);
         assert!(found.same > 0);
-        assert!(!a.decides_as(&b), "{a:?} {b:?}");
+        assert!(!decides_as(&a, &b, true), "{a:?} {b:?}");
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use schedlab_sched::Reason;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{
     Balance, Candidate, Comm, Event, How, Kind, Newidle, Number, Pick, Placement, Preemption, Resched, Sink,
@@ -124,11 +125,14 @@ impl<F: FnMut(Answer)> Why<F> {
             String::new()
         };
         let remote = if p.remote { " It is queued there by interrupt." } else { "" };
+        let is_number =
+            |(name, _): &&Number| crate::reason(name).is_none() || p.reason != Reason::TreeDecides.name();
+        let told: Vec<Number> = p.numbers.iter().filter(is_number).cloned().collect();
         format!(
             "{act}: it goes to CPU {}. {}{}{target}{}{remote}",
             p.cpu,
-            why(&p.reason),
-            numbers(&p.numbers),
+            of_tree(p).unwrap_or_else(|| why(&p.reason)),
+            numbers(&told),
             passed_over(&p.examined),
         )
     }
@@ -228,6 +232,23 @@ impl<F: FnMut(Answer)> Sink for Why<F> {
     }
 }
 
+/// The function of the kernel that placed a task, and what our rules would have chosen, where the code of a tree chose
+/// otherwise: that stands among its numbers under the name of their reason.
+fn of_tree(p: &Placement) -> Option<String> {
+    if p.reason != Reason::TreeDecides.name() {
+        return None;
+    }
+    let what = match p.how {
+        How::Wakeup | How::Fork | How::Exec => "select_task_rq() of the tree chose it",
+        How::Push | How::Pull | How::Move => return None,
+    };
+    let ours = p.numbers.iter().find_map(|(name, cpu)| Some((crate::reason(name)?, name, cpu)));
+    let ours = ours.map(|(reason, name, cpu)| {
+        format!("; our nearest rules choose CPU {cpu}: {} [{name}]", reason.sentence())
+    });
+    Some(format!("{what}{} [{}]", ours.unwrap_or_else(|| ".".to_string()), p.reason))
+}
+
 /// The reason's own sentence, if it is one of ours; its name in any case.
 fn why(reason: &str) -> String {
     match crate::reason(reason) {
@@ -305,5 +326,34 @@ mod tests {
             "the idle task wakes cc1-11 (previous CPU 2): it goes to CPU 6. An idle CPU was met first in scan \
              order. [IDLE_CPU] (nr_idle_scan 5) The search began at CPU 4. Passed over: busy 4-5; not allowed 1."
         );
+    }
+
+    #[test]
+    fn what_a_tree_chose_stands_beside_our_choice() {
+        let mut placement = Placement {
+            pid: Pid(11),
+            how: How::Wakeup,
+            prev_cpu: CpuId(2),
+            target: CpuId(2),
+            cpu: CpuId(6),
+            reason: "TREE_DECIDES".into(),
+            numbers: vec![("PREV_IDLE".into(), 2), ("examined".into(), 3)],
+            examined: Vec::new(),
+            remote: false,
+        };
+        let said = |placement: &Placement| Why::new(Question::default(), |_| ()).placement(Pid(0), placement);
+        let (act, chose) = (
+            "the idle task wakes task 11 (previous CPU 2): it goes to CPU 6.",
+            "select_task_rq() of the tree chose it",
+        );
+        let prev = crate::reason("PREV_IDLE").unwrap().sentence();
+        assert_eq!(
+            said(&placement),
+            format!(
+                "{act} {chose}; our nearest rules choose CPU 2: {prev} [PREV_IDLE] [TREE_DECIDES] (examined 3)"
+            )
+        );
+        placement.numbers.remove(0);
+        assert_eq!(said(&placement), format!("{act} {chose}. [TREE_DECIDES] (examined 3)"));
     }
 }

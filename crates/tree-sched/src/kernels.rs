@@ -13,7 +13,7 @@ use schedlab_sched::{Kernel, Took};
 use schedlab_topology::Topology;
 
 use crate::source::{Patched, commit};
-use crate::{Parted, TreeSched};
+use crate::{Followed, Followers, TreeSched};
 
 /// Prefix of such a string.
 pub const PREFIX: &str = "tree:";
@@ -24,7 +24,8 @@ pub struct TreeKernel {
     library: Library,
     nearest: Kernel,
     features: Vec<(String, bool)>,
-    parted: Parted,
+    followed: Followers,
+    changes: Vec<String>,
 }
 
 static OPEN: Mutex<BTreeMap<String, Arc<TreeKernel>>> = Mutex::new(BTreeMap::new());
@@ -53,8 +54,9 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     let patches: Vec<PathBuf> = patches.into_iter().map(home).collect();
     let patched = if patches.is_empty() { None } else { Some(Patched::new(&folder, &patches)?) };
     if let Some(patched) = &patched {
-        tree = Tree::open(patched.dir()).map_err(|error| error.to_string())?;
+        tree = Tree::open(&patched.dir).map_err(|error| error.to_string())?;
     }
+    let changes = patched.as_ref().map(|patched| patched.changes.clone()).unwrap_or_default();
     let mut nearest = nearest(&tree);
     let known = features(tree.dir());
     let mut features = Vec::new();
@@ -77,8 +79,13 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     }
     let built = cache.build(&tree, step).map_err(|error| error.to_string())?;
     let library = Library::load(&built).map_err(|error| error.to_string())?;
-    let tree =
-        Arc::new(TreeKernel { library, nearest: nearest.clone(), features, parted: Parted::default() });
+    let tree = Arc::new(TreeKernel {
+        library,
+        nearest: nearest.clone(),
+        features,
+        followed: Followers::default(),
+        changes,
+    });
     OPEN.lock().expect("nobody fails here").insert(text.to_string(), tree);
     Ok(Kernel { name: text.to_string(), ..nearest })
 }
@@ -98,13 +105,18 @@ impl TreeKernel {
     /// The machine is too large.
     pub fn boot(&self, topology: &Topology, took: Took, seed: u64) -> Result<TreeSched, String> {
         let mut sched = TreeSched::boot(&self.library, topology, &self.nearest, &self.features, took, seed)?;
-        sched.parted = self.parted.clone();
+        sched.followed = self.followed.clone();
         Ok(sched)
     }
 
-    /// The first decision on which our rules differed, in the last run that was explained.
-    pub fn parted(&self) -> Option<String> {
-        self.parted.lock().expect("nobody fails here").clone()
+    /// How far our rules followed in the last run that was explained.
+    pub fn followed(&self) -> Followed {
+        self.followed.lock().expect("nobody fails here").clone()
+    }
+
+    /// The functions, structures and macros that its patches change.
+    pub fn changes(&self) -> &[String] {
+        &self.changes
     }
 
     /// The name of the library's content, and the switches that are set in it.

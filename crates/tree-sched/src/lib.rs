@@ -6,9 +6,10 @@
 //!
 //! The rules of our nearest kernel run beside it. They provide what the library does not: the length of a tick, the
 //! names of domains, and the state of a machine that has been up for a while. When decisions are explained they receive
-//! each call too, and as long as they decide the same, their reasons are reported ([`kernels::TreeKernel::parted`]
-//! shows where they first differ).
+//! each call too: where they decide the same, their reasons are reported, and elsewhere what they would have chosen
+//! ([`Followed`]).
 
+mod follow;
 pub mod kernels;
 mod scheduler;
 mod source;
@@ -19,8 +20,9 @@ use std::sync::{Arc, Mutex};
 
 use schedlab_kernel_tree::{Curr as KernelCurr, Error, Kernel as Library, KernelTask, Library as Built};
 
+pub use follow::Followed;
 pub use schedlab_kernel_tree::guarded;
-use schedlab_sched::{Curr, Effect, Kernel, MigrationCause, Placement, Reason, Sched, Task, Took};
+use schedlab_sched::{Curr, Effect, Kernel, MigrationCause, Sched, Task, Took};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{TaskId, Time};
 pub use watch::{Heart, watched};
@@ -31,7 +33,7 @@ pub struct TreeSched {
     /// Our rules; their state equals the library's as long as they follow.
     rules: Sched,
     follows: bool,
-    parted: Parted,
+    followed: Followers,
     /// The task state that the engine reads.
     tasks: Vec<Task>,
     cpus: Vec<OfCpu>,
@@ -45,8 +47,8 @@ pub struct TreeSched {
     heart: Heart,
 }
 
-/// Where our rules first differed from a tree.
-type Parted = Arc<Mutex<Option<String>>>;
+/// How far our rules followed, for those who hold the tree.
+type Followers = Arc<Mutex<Followed>>;
 
 /// The CPU state that the engine reads, and the known state of its timers.
 #[derive(Clone, Debug)]
@@ -104,7 +106,7 @@ impl TreeSched {
         Ok(TreeSched {
             library: kernel,
             follows: false,
-            parted: Parted::default(),
+            followed: Followers::default(),
             tasks: Vec::new(),
             cpus: (0..topology.nr_cpus()).map(|cpu| of_cpu(CpuId::from(cpu))).collect(),
             effects: Vec::new(),
@@ -120,24 +122,6 @@ impl TreeSched {
     /// The heart that beats with each call, for [`watched`].
     pub fn heart(&self) -> Heart {
         self.heart.clone()
-    }
-
-    /// Passes a call to our rules too, as long as they follow.
-    fn beside<T>(&mut self, call: impl FnOnce(&mut Sched) -> T) -> Option<T> {
-        if !self.follows {
-            return None;
-        }
-        let given = call(&mut self.rules);
-        self.rules.effects.clear();
-        Some(given)
-    }
-
-    /// Our rules decided differently, and are not called any more.
-    fn part(&mut self, now: Time, what: impl FnOnce() -> String) {
-        if self.follows {
-            self.follows = false;
-            *self.parted.lock().expect("nobody fails here") = Some(format!("{now}: {}", what()));
-        }
     }
 
     fn at(&mut self, now: Time) {
@@ -177,14 +161,6 @@ impl TreeSched {
             KernelCurr::Stopper => {
                 Curr::Task(self.of(cpu).stopper.expect("the engine was told that the stopper was woken"))
             }
-        }
-    }
-
-    /// The choice of the C code, with our reason if our rules made the same choice.
-    fn placed(&mut self, cpu: CpuId, ours: Option<Placement>) -> Placement {
-        match ours {
-            Some(ours) if ours.cpu == cpu => Placement { examined: self.told.scanned, ..ours },
-            _ => Placement { examined: self.told.scanned, ..Placement::new(cpu, Reason::TreeDecides) },
         }
     }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use schedlab_kernel_tree::{GroupId, How, OfDomain};
 use schedlab_sched::{
     BalanceDecision, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately, Looked,
-    MigrationCause, NeedResched, NewTask, Newidle, PassedOver, Placement, Policy, PreemptDecision, Reason,
-    Sched, Scheduler, Switched, Task, TaskState, TgId, Then, Ticked, Took, WakePath, Wakeup, WakeupDecision,
+    MigrationCause, NeedResched, NewTask, Newidle, PassedOver, Placement, Policy, PreemptDecision, Sched,
+    Scheduler, Switched, Task, TaskState, TgId, Ticked, Took, WakePath, Wakeup, WakeupDecision,
 };
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, TaskId, Time};
 
 use crate::told::{Call, TIMERS};
-use crate::{TreeSched, number};
+use crate::{Followed, TreeSched, number};
 
 /// The kernel's number of a policy, with its nice value or priority.
 fn policy_number(policy: Policy, nice: i8) -> (u32, i32, [u64; 3]) {
@@ -32,17 +32,6 @@ fn group(tg: TgId) -> Option<GroupId> {
 }
 
 impl TreeSched {
-    fn preempted(&self, cpu: CpuId) -> PreemptDecision {
-        let pending = self.need_resched(cpu);
-        PreemptDecision {
-            preempt: pending.any(),
-            lazy: !pending.full,
-            reason: Reason::TreeDecides,
-            number: None,
-            then: Then::default(),
-        }
-    }
-
     fn attributes(&mut self, task: TaskId, policy: Policy, nice: i8, slice: u64) {
         let cpu = self.tasks[task.index()].cpu;
         let (policy, prio, mut dl) = policy_number(policy, nice);
@@ -105,16 +94,18 @@ impl Scheduler for TreeSched {
     }
     fn log_balance(&mut self, on: bool) {
         self.follows = on;
-        *self.parted.lock().expect("nobody fails here") = None;
+        self.rules.log_balance(on);
+        *self.followed.lock().expect("nobody fails here") = Followed::default();
     }
+    // Only passes that moved what the tree's moved.
     fn balance_log(&mut self) -> Vec<BalanceDecision> {
-        Vec::new()
+        Scheduler::balance_log(&mut self.rules)
     }
     fn newidle_log(&mut self) -> Vec<Newidle> {
-        Vec::new()
+        Scheduler::newidle_log(&mut self.rules)
     }
     fn keeps_passes(&self) -> bool {
-        false
+        self.follows
     }
 
     #[inline]
@@ -332,15 +323,7 @@ impl Scheduler for TreeSched {
         let ours = self.beside(|rules| Sched::decide_fork(rules, task, this, now, passed_over));
         let cpu = self.library.wake_new_at(this, number(task), None);
         self.told(this, MigrationCause::Fork, Call::Other);
-        if let Some(ours) = &ours
-            && ours.cpu != cpu
-        {
-            let (ours, reason) = (ours.cpu, ours.reason.name());
-            self.part(now, || {
-                format!("fork of task {}: the tree chose CPU {cpu}, our rules CPU {ours} [{reason}]", task.0)
-            });
-        }
-        self.placed(cpu, ours)
+        self.placed(task, cpu, ours, now)
     }
     fn apply_fork(&mut self, task: TaskId, cpu: CpuId, now: Time) -> PreemptDecision {
         self.at(now);
@@ -350,9 +333,9 @@ impl Scheduler for TreeSched {
             self.library.wake_new_at(by, number(task), Some(cpu));
             self.told(by, MigrationCause::Fork, Call::Other);
         }
-        self.beside(|rules| rules.apply_fork(task, cpu, now));
+        let ours = self.beside(|rules| rules.apply_fork(task, cpu, now));
         self.sync(task);
-        self.preempted(cpu)
+        self.preempted(cpu, ours)
     }
     fn decide_exec(&mut self, task: TaskId, now: Time, passed_over: PassedOver<'_>) -> Placement {
         self.at(now);
@@ -361,7 +344,7 @@ impl Scheduler for TreeSched {
         let waits = self.library.exec_of(cpu);
         self.told(cpu, MigrationCause::Exec, Call::AsksStopper);
         let to = if waits { self.told.selected.unwrap_or(cpu) } else { cpu };
-        self.placed(to, ours)
+        self.placed(task, to, ours, now)
     }
     fn decide_wakeup(&mut self, wakeup: &Wakeup, now: Time, passed_over: PassedOver<'_>) -> WakeupDecision {
         let &Wakeup { task, this_cpu, sync, in_task, .. } = wakeup;
@@ -385,19 +368,18 @@ impl Scheduler for TreeSched {
             self.of_mut(after.cpu).wake_list.push(task);
         }
         if let Some(ours) = &ours
-            && (ours.cpu, ours.remote) != (after.cpu, after.waking)
+            && ours.path != path
         {
-            let (to, path) = (ours.cpu, ours.path);
-            let reason = ours.placement.as_ref().map_or("", |placement| placement.reason.name());
-            self.part(now, || {
+            let name = |path: WakePath| format!("{path:?}");
+            self.lost(now, || {
+                let (theirs, ours) = (name(path), name(ours.path));
                 format!(
-                    "wake-up of task {} by CPU {this_cpu}: the tree chose CPU {}, our rules CPU {to} ({path:?} {reason})",
-                    task.0, after.cpu
+                    "waking a task from CPU {this_cpu}, the tree goes by {theirs} and our rules by {ours}"
                 )
             });
         }
-        let ours = ours.and_then(|ours| ours.placement);
-        let placement = (path == WakePath::Select).then(|| self.placed(after.cpu, ours));
+        let ours = ours.filter(|_| self.follows).and_then(|ours| ours.placement);
+        let placement = (path == WakePath::Select).then(|| self.placed(task, after.cpu, ours, now));
         WakeupDecision { path, placement, cpu: after.cpu, remote: after.waking }
     }
     fn apply_wakeup(
@@ -406,9 +388,9 @@ impl Scheduler for TreeSched {
         decision: &WakeupDecision,
         now: Time,
     ) -> Option<PreemptDecision> {
-        self.beside(|rules| rules.apply_wakeup(wakeup, decision, now));
+        let ours = self.beside(|rules| rules.apply_wakeup(wakeup, decision, now)).flatten();
         self.sync(wakeup.task);
-        (!decision.remote && decision.path == WakePath::Select).then(|| self.preempted(decision.cpu))
+        (!decision.remote && decision.path == WakePath::Select).then(|| self.preempted(decision.cpu, ours))
     }
     fn task_woken(&mut self, by: CpuId, task: TaskId, now: Time) {
         self.beside(|rules| rules.task_woken(by, task, now));
@@ -428,14 +410,16 @@ impl Scheduler for TreeSched {
         woken
     }
     fn drain_one(&mut self, task: TaskId, now: Time) -> PreemptDecision {
-        self.beside(|rules| rules.drain_one(task, now));
-        self.preempted(self.tasks[task.index()].cpu)
+        let ours = self.beside(|rules| rules.drain_one(task, now));
+        self.preempted(self.tasks[task.index()].cpu, ours)
     }
 
     fn schedule(&mut self, cpu: CpuId, how: Deactivate, stall: Option<(u64, u64)>, now: Time) -> Switched {
         self.at(now);
         let prev = self.of(cpu).curr;
-        let ours = self.beside(|rules| <Sched as Scheduler>::schedule(rules, cpu, how, stall, now));
+        let before = self.effects.len();
+        let ours = self.pass_beside(|rules| <Sched as Scheduler>::schedule(rules, cpu, how, stall, now));
+        let (ours, moved) = ours.unzip();
         let leaves = match how {
             Deactivate::Preempted => How::Preempted,
             Deactivate::Yielded => How::Yielded,
@@ -448,6 +432,7 @@ impl Scheduler for TreeSched {
         let next = self.runs(cpu);
         self.of_mut(cpu).curr = next;
         self.told(cpu, MigrationCause::NewlyIdle, Call::Other);
+        self.moved_as(cpu, before, moved, now);
         if self.told.scanned > 0 {
             // It looked for work before it went idle.
             let (examined, moved) = (self.told.scanned, self.told.moved);
@@ -465,15 +450,8 @@ impl Scheduler for TreeSched {
         if let Curr::Task(task) = next {
             self.sync(task);
         }
-        let reason = match ours {
-            Some(ours) if ours.next == next => ours.reason,
-            Some(ours) => {
-                let other = ours.next;
-                self.part(now, || format!("pick on CPU {cpu}: the tree took {next:?}, our rules {other:?}"));
-                Reason::TreeDecides
-            }
-            None => Reason::TreeDecides,
-        };
+        let ours = ours.filter(|_| self.follows).map(|ours| (ours.next, ours.reason));
+        let reason = self.picked(cpu, next, ours, now);
         let voluntary = matches!(how, Deactivate::Sleep(_) | Deactivate::Exit) && prev != next;
         Switched { prev, next, reason, voluntary, preempted: how == Deactivate::Preempted, delayed }
     }
@@ -536,19 +514,23 @@ impl Scheduler for TreeSched {
     }
     fn run_rebalance_domains(&mut self, cpu: CpuId, now: Time) {
         self.at(now);
-        self.beside(|rules| rules.run_rebalance_domains(cpu, now));
+        let before = self.effects.len();
+        let ours = self.pass_beside(|rules| rules.run_rebalance_domains(cpu, now));
         let cause =
             if self.of(cpu).curr == Curr::Idle { MigrationCause::Nohz } else { MigrationCause::Periodic };
         self.library.balance(cpu);
         self.told(cpu, cause, Call::Other);
+        self.moved_as(cpu, before, ours.map(|(_, moved)| moved), now);
         let (examined, moved) = (self.told.scanned, self.told.moved);
         self.effects.push(Effect::Balanced { cpu, examined, moved });
     }
     fn active_balance(&mut self, cpu: CpuId, to: CpuId, now: Time) {
         self.at(now);
-        self.beside(|rules| Sched::active_balance(rules, cpu, to, now));
+        let before = self.effects.len();
+        let ours = self.pass_beside(|rules| Sched::active_balance(rules, cpu, to, now));
         self.library.stopper_works(cpu);
         self.told(cpu, MigrationCause::Active, Call::Other);
+        self.moved_as(cpu, before, ours.map(|(_, moved)| moved), now);
     }
     fn stopper_moves(&mut self, cpu: CpuId, task: TaskId, to: CpuId, cause: MigrationCause, now: Time) {
         self.at(now);

@@ -27,29 +27,29 @@ const PARTS: [&str; 9] = [
 
 /// A folder of links that is removed when it is no longer needed.
 #[derive(Debug)]
-pub(crate) struct Patched(PathBuf);
+pub(crate) struct Patched {
+    pub(crate) dir: PathBuf,
+    /// What the patches change: functions, structures and macros.
+    pub(crate) changes: Vec<String>,
+}
 
 impl Drop for Patched {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.dir);
     }
 }
 
 impl Patched {
-    pub(crate) fn dir(&self) -> &Path {
-        &self.0
-    }
-
     /// A tree with patches applied, one after the other.
     pub(crate) fn new(tree: &Path, patches: &[PathBuf]) -> Result<Patched, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let patched =
-            Patched(std::env::temp_dir().join(format!("schedlab-patched-{}-{number}", std::process::id())));
+        let dir = std::env::temp_dir().join(format!("schedlab-patched-{}-{number}", std::process::id()));
+        let mut patched = Patched { dir, changes: Vec::new() };
         let wrong = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
         let tree = tree.canonicalize().map_err(|error| wrong(tree, error))?;
-        fs::create_dir_all(patched.dir()).map_err(|error| wrong(patched.dir(), error))?;
-        link_all(&tree, patched.dir()).map_err(|error| wrong(&tree, error))?;
+        fs::create_dir_all(&patched.dir).map_err(|error| wrong(&patched.dir, error))?;
+        link_all(&tree, &patched.dir).map_err(|error| wrong(&tree, error))?;
         for patch in patches {
             let text = fs::read_to_string(patch).map_err(|error| wrong(patch, error))?;
             let touched = touched(&text);
@@ -60,10 +60,14 @@ impl Patched {
                 ));
             }
             for file in &touched {
-                unlink(&tree, patched.dir(), file)
-                    .map_err(|error| wrong(&patched.dir().join(file), error))?;
+                unlink(&tree, &patched.dir, file).map_err(|error| wrong(&patched.dir.join(file), error))?;
             }
-            apply(patched.dir(), patch)?;
+            let said = apply(&patched.dir, patch)?;
+            for name in changes(&patched.dir, &text, &said) {
+                if !patched.changes.contains(&name) {
+                    patched.changes.push(name);
+                }
+            }
         }
         Ok(patched)
     }
@@ -113,7 +117,8 @@ fn unlink(tree: &Path, folder: &Path, file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn apply(folder: &Path, patch: &Path) -> Result<(), String> {
+/// Applies a patch, and returns what the command said.
+fn apply(folder: &Path, patch: &Path) -> Result<String, String> {
     let patch = patch.canonicalize().map_err(|error| format!("{}: {error}", patch.display()))?;
     let done = Command::new("patch")
         .args(["-p1", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-", "-i"])
@@ -122,12 +127,65 @@ fn apply(folder: &Path, patch: &Path) -> Result<(), String> {
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("cannot run patch: {error}; install the package patch"))?;
-    if done.status.success() {
-        return Ok(());
-    }
     let said = String::from_utf8_lossy(&done.stdout);
+    if done.status.success() {
+        return Ok(said.into_owned());
+    }
     let said: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).take(12).collect();
     Err(format!("{}: it does not apply to this tree:\n{}", patch.display(), said.join("\n")))
+}
+
+/// Names of what a patch that was applied changes, in its order. `said` is what `patch` said, which moves hunks that have
+/// slipped.
+fn changes(folder: &Path, patch: &str, said: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let (mut file, mut source) = ("", Vec::new());
+    let (mut hunk, mut at) = (0, 0usize);
+    for line in patch.lines() {
+        if let Some(name) = line.strip_prefix("+++ ") {
+            file = name.split('\t').next().unwrap_or_default().split_once('/').map_or("", |(_, below)| below);
+            let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+            (source, hunk) = (text.lines().map(str::to_string).collect(), 0);
+        } else if let Some(header) = line.strip_prefix("@@ ") {
+            hunk += 1;
+            let new = header.split('+').nth(1).and_then(|new| new.split([',', ' ']).next()?.parse().ok());
+            at = slipped(said, file, hunk).or(new).unwrap_or(1);
+        } else if line.starts_with('+') || line.starts_with('-') && !line.starts_with("--- ") {
+            names.extend(enclosing(&source, at));
+            at += usize::from(line.starts_with('+'));
+        } else if line.starts_with(' ') || line.is_empty() {
+            at += 1;
+        }
+    }
+    names.dedup();
+    names
+}
+
+/// The line at which `patch` says that a hunk of a file was applied.
+fn slipped(said: &str, file: &str, hunk: usize) -> Option<usize> {
+    let of_file = said.split("patching file ").find(|part| part.lines().next() == Some(file))?;
+    let line = of_file.lines().find_map(|line| line.strip_prefix(&format!("Hunk #{hunk} succeeded at ")))?;
+    line.split([' ', '.']).next()?.parse().ok()
+}
+
+/// The function, structure or macro around a line, counted from 1, as `diff -p` finds it.
+fn enclosing(source: &[String], at: usize) -> Option<String> {
+    let above = source.get(..at.min(source.len()))?.iter().rev();
+    let begins = |line: &&String| {
+        line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '#') && !line.ends_with(':')
+    };
+    let line = above.filter(begins).find(|line| !line.starts_with('#') || line.starts_with("#define "))?;
+    let word = |text: &str| {
+        text.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default().to_string()
+    };
+    match line.strip_prefix("#define ") {
+        Some(name) => Some(name.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()),
+        None => match line.split_once('(') {
+            Some((before, _)) => Some(word(before.trim_end()) + "()"),
+            None => Some(line.trim_end_matches([' ', '{', '\t']).to_string()),
+        },
+    }
+    .filter(|name| name != "()")
 }
 
 /// The folder of a commit, extracted from a git tree if it does not exist.
@@ -201,13 +259,13 @@ mod tests {
         fs::write(&patch, PATCH).unwrap();
         let patched = Patched::new(&tree, std::slice::from_ref(&patch)).unwrap();
         let read = |dir: &Path, file: &str| fs::read_to_string(dir.join(file)).unwrap();
-        assert_eq!(read(patched.dir(), "kernel/sched/fair.c"), "one\nzwei\nthree\n");
-        assert_eq!(read(patched.dir(), "kernel/sched/core.c"), "core\n");
+        assert_eq!(read(&patched.dir, "kernel/sched/fair.c"), "one\nzwei\nthree\n");
+        assert_eq!(read(&patched.dir, "kernel/sched/core.c"), "core\n");
         assert!(
-            patched.dir().join("lib").is_symlink() && patched.dir().join("kernel/sched/core.c").is_symlink()
+            &patched.dir.join("lib").is_symlink() && &patched.dir.join("kernel/sched/core.c").is_symlink()
         );
         assert_eq!(read(&tree, "kernel/sched/fair.c"), "one\ntwo\nthree\n");
-        let dir = patched.dir().to_path_buf();
+        let dir = &patched.dir.to_path_buf();
         drop(patched);
         assert!(!dir.exists());
         fs::remove_dir_all(&tree).unwrap();
@@ -225,5 +283,19 @@ mod tests {
         let error = Patched::new(&tree, std::slice::from_ref(&patch)).unwrap_err();
         assert!(error.ends_with("b.patch: it is not a patch: no line begins with \"+++ b/\""), "{error}");
         fs::remove_dir_all(&tree).unwrap();
+    }
+
+    #[test]
+    fn what_a_patch_changes_is_named() {
+        let folder = std::env::temp_dir().join(format!("schedlab-changes-{}", std::process::id()));
+        fs::create_dir_all(folder.join("kernel")).unwrap();
+        let source = "#define STEP 4\n\nstruct shared {\n\tint one;\n\tint two;\n};\n\nstatic int\nfirst(int cpu)\n{\n\
+                      again:\n\treturn cpu;\n}\n\nint second(void)\n{\n\treturn 2;\n}\n";
+        fs::write(folder.join("kernel/a.c"), source).unwrap();
+        let patch = "--- a/kernel/a.c\n+++ b/kernel/a.c\n@@ -4,1 +4,2 @@\n \tint one;\n+\tint two;\n\
+                     @@ -7,1 +12,1 @@\n-\treturn 1;\n+\treturn cpu;\n@@ -16,1 +27,1 @@\n-\treturn 3;\n+\treturn 2;\n";
+        let said = "patching file kernel/a.c\nHunk #3 succeeded at 17 (offset -10 lines).\n";
+        assert_eq!(changes(&folder, patch, said), ["struct shared", "first()", "second()"]);
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

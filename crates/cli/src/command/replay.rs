@@ -98,7 +98,8 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let experiment = Experiment::of(&scenario);
     let is_explained = matches!(args.format, TableFormat::Text | TableFormat::Json);
     let parts = if is_explained { parts(&experiment)? } else { Vec::new() };
-    let told = Told { beginning, fidelity, state, notes, scenario, results, comparison, stat: args.stat, parts };
+    let told =
+        Told { beginning, fidelity, state, notes, scenario, results, comparison, stat: args.stat, parts };
     if args.format == TableFormat::Csv {
         eprint!("{}", told.head("schedlab: "));
     }

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use schedlab::kernels;
+use schedlab::sched::Kernel;
 use schedlab::trace::{Comm, Each, Event, Kind, Tee};
 use schedlab::units::{Pid, Time};
 use schedlab::why::{Answer, Question, Why};
 use schedlab::why_diff::Side;
 
 use crate::args;
+use crate::count::counted;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::scenario;
@@ -60,16 +63,35 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
             if answers.is_empty() {
                 writeln!(out, "no decision was made about that")?;
             }
-            if let Some(parted) = schedlab::kernels::parted(&kernel) {
-                writeln!(
-                    out,
-                    "our nearest rules differ from this tree at {parted}; reasons are printed up to there"
-                )?;
-            }
-            Ok(())
+            out.write_all(beside(&kernel).as_bytes())
         })?,
     }
     Ok(Status::Done)
+}
+
+/// How the code of a tree and our nearest rules went side by side.
+fn beside(kernel: &Kernel) -> String {
+    let (Some(near), Some(followed)) = (kernels::nearest(kernel), kernels::followed(kernel)) else {
+        return String::new();
+    };
+    let mut text = String::new();
+    let changes = kernels::changes(kernel);
+    if !changes.is_empty() {
+        text += &format!("the patch changes {}\n", changes.join(", "));
+    }
+    text += &format!(
+        "{near}, our nearest rules, would have made {} of {} elsewhere",
+        followed.elsewhere,
+        counted(followed.placements, "placement")
+    );
+    if let Some(first) = followed.first {
+        text += &format!(", the first at {first}");
+    }
+    text += &match followed.lost {
+        Some((at, why)) => format!("; from {at} on they cannot follow: {why}\n"),
+        None => "; they followed to the end\n".to_string(),
+    };
+    text
 }
 
 /// The question in the arguments.

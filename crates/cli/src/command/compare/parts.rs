@@ -1,6 +1,6 @@
 //! Where a kernel tree parts from what it is compared with, printed under the tables.
 
-use schedlab::parting::{Parting, parting};
+use schedlab::parting::{OfCpu, Parting, Placed, parting};
 use schedlab::units::Time;
 use schedlab::{Column, Experiment};
 use serde_json::{Value, json};
@@ -19,9 +19,8 @@ pub fn parts(experiment: &Experiment) -> Result<Vec<Parted>, Error> {
     let (base, others) = experiment.columns.split_first().expect("there is a column");
     let is_tree = |column: &Column| schedlab::kernels::is_tree(column.kernel());
     // Runs of different things part for other reasons than their kernels.
-    let compared = others
-        .iter()
-        .filter(|other| (is_tree(base) || is_tree(other)) && other.is_same_scenario(base));
+    let compared =
+        others.iter().filter(|other| (is_tree(base) || is_tree(other)) && other.is_same_scenario(base));
     let of = |other: &'_ &Column| -> Result<Option<Parting>, Error> {
         let kernels = [base.kernel(), other.kernel()];
         Ok(parting(&base.scenario, &base.scenario.rows[0], kernels)?)
@@ -49,14 +48,32 @@ pub fn text(parts: &[Parted]) -> String {
             });
             text.push_str(&format!("       {column}: {told}\n"));
         }
-        if found.paired > 0 {
+        let state: Vec<String> = found.state.iter().map(of_cpu).collect();
+        if !state.is_empty() {
+            text.push_str(&format!("       before it: {}\n", state.join("; ")));
+        }
+        for Placed { kind, paired, elsewhere } in &found.placements {
             text.push_str(&format!(
-                "       of {} placements from there on, the same task's in turn, {} chose another CPU\n",
-                found.paired, found.elsewhere
+                "       of {paired} later {} of the same task, taken in turn, {elsewhere} chose another CPU\n",
+                match *kind {
+                    "wakeup" => "wake-ups",
+                    "fork" => "forks",
+                    _ => "calls of exec()",
+                }
             ));
         }
     }
     text
+}
+
+/// `CPU 3 runs a-1000, b-1001 waits`
+fn of_cpu(of: &OfCpu) -> String {
+    let runs = of.runs.as_ref().map_or("is idle".to_string(), |task| format!("runs {task}"));
+    match &of.waits[..] {
+        [] => format!("CPU {} {runs}", of.cpu),
+        [task] => format!("CPU {} {runs}, {task} waits", of.cpu),
+        tasks => format!("CPU {} {runs}, {} wait", of.cpu, tasks.join(" ")),
+    }
 }
 
 /// As JSON: an array with one object for each pair.
