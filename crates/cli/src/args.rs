@@ -313,6 +313,9 @@ pub struct Reproduce {
     /// cache-warmth,smt; `all` is every one.
     #[arg(long, value_delimiter = ',', value_name = "MECHANISM")]
     pub without: Vec<String>,
+    /// Run a kernel, or a kernel tree, where the scenarios name another, e.g. v5.18=tree:~/linux; may be repeated.
+    #[arg(long, value_name = "KERNEL=KERNEL")]
+    pub instead: Vec<String>,
     /// Runs of each figure instead of the scenarios' own number.
     #[arg(long)]
     pub runs: Option<u32>,

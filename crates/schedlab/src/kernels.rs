@@ -9,6 +9,9 @@ use schedlab_tree_sched::{guarded, kernels, watched};
 
 use crate::Error;
 
+/// Prefix of a kernel string that names a tree.
+pub const TREE: &str = kernels::PREFIX;
+
 /// Reads a kernel string: `v6.12+NO_SIS_UTIL`, or `tree:DIR` with patches and switches. A tree is built unless it is; `step`
 /// hears what is done.
 ///

@@ -138,8 +138,8 @@ fn placed_elsewhere(a: &[Answer], b: &[Answer]) -> Vec<Placed> {
     kinds
 }
 
-/// Whether two decisions are the same, whatever is given as their reason.
-fn decides_as(a: &Answer, b: &Answer, timed: bool) -> bool {
+/// Whether two decisions are the same, and if `timed` at the same instant, whatever is given as their reason.
+pub fn decides_as(a: &Answer, b: &Answer, timed: bool) -> bool {
     let what = |answer: &Answer| answer.sentence.split(". ").next().map(str::len).unwrap_or_default();
     let at = |answer: &Answer| (if timed { answer.time_ns } else { 0 }, answer.cpu, answer.kind);
     at(a) == at(b) && a.sentence[..what(a)] == b.sentence[..what(b)]

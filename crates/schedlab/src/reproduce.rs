@@ -33,6 +33,7 @@ pub use verdict::{Turned, Verdict};
 use crate::embedded::{embedded_published, embedded_scenario};
 use crate::error::Error;
 use schedlab_machine::{Mechanism, Without};
+use schedlab_sched::Kernel;
 
 /// How tables are reproduced.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +46,8 @@ pub struct Options {
     pub without: Vec<Mechanism>,
     /// Threads; 0 is one per processor.
     pub threads: usize,
+    /// Kernels that run instead of those that the scenarios name. What the verdicts depend on is left out then.
+    pub instead: Vec<(String, Kernel)>,
 }
 
 /// A table with what was simulated.
@@ -57,6 +60,8 @@ pub struct Reproduced {
     pub published: Published,
     /// Runs of each figure; none is what the scenarios say.
     pub runs: Option<u32>,
+    /// Which kernels ran instead of others: `v5.18: tree:linux`.
+    pub instead: Vec<String>,
     /// Its cells.
     pub cells: Vec<Cell>,
     /// Signs of significant changes that are right, and how many there are.
@@ -100,6 +105,7 @@ pub fn reproduce(
         keys.extend(why.figures.iter().flat_map(|figure| why.keys(figure)));
     }
     let scenarios = Scenarios::read(&keys, |name| embedded_scenario(name).map(str::to_string))?;
+    let scenarios = scenarios.instead(&options.instead)?;
     let runs = options.runs.or(quick.then_some(published.quick_runs));
     let mut asked = vec![(Setting { runs, ..Setting::default() }, keys.clone())];
     for &mechanism in &options.without {
@@ -114,7 +120,7 @@ pub fn reproduce(
         let then = verdict::verdicts(published, wanted, &then.answers);
         (mechanism.name().to_string(), base.iter().cloned().zip(then).collect())
     });
-    let depends = match quick {
+    let depends = match quick || !options.instead.is_empty() {
         true => None,
         false => {
             let text = |name: &str| Some(published.shortened(name, embedded_scenario(name)?));
@@ -127,6 +133,7 @@ pub fn reproduce(
     Ok(Reproduced {
         table: published.name.clone(),
         published: published.clone(),
+        instead: options.instead.iter().map(|(name, kernel)| format!("{name}: {}", kernel.name)).collect(),
         runs,
         signs,
         inside,

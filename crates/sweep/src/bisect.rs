@@ -22,6 +22,7 @@ mod parting;
 mod parts;
 mod simulated;
 mod table;
+mod trees;
 
 use schedlab::sched::Kernel;
 use schedlab_stats::{Interval, mean_t};
@@ -365,6 +366,10 @@ fn effect(base: &[f64], value: &[f64], rate: f64) -> Effect {
 /// # Errors
 /// A part that does not belong to this kernel.
 pub fn kernel_with(good: &Kernel, parts: &[Part], set: &[usize]) -> Result<Kernel, Error> {
+    if trees::is(&good.name) {
+        let name = trees::with(&good.name, set.iter().map(|&part| &parts[part]));
+        return Ok(schedlab::kernels::kernel(&name, &mut |_| {})?);
+    }
     let mut kernel = good.clone();
     for &part in set {
         let part = &parts[part];

@@ -27,6 +27,12 @@ fn policy_number(policy: Policy, nice: i8) -> (u32, i32, [u64; 3]) {
     }
 }
 
+/// Whether a task that wakes by this path is asked for nothing else but a place: whether its waker waits for the CPU that
+/// it leaves hangs on a moment, and our rules can take over either.
+fn is_new_place(path: WakePath) -> bool {
+    matches!(path, WakePath::Select | WakePath::OnCpuHandover)
+}
+
 fn group(tg: TgId) -> Option<GroupId> {
     (tg != TgId::ROOT).then(|| GroupId(tg.0 - 1))
 }
@@ -369,6 +375,7 @@ impl Scheduler for TreeSched {
         }
         if let Some(ours) = &ours
             && ours.path != path
+            && !(is_new_place(ours.path) && is_new_place(path))
         {
             let name = |path: WakePath| format!("{path:?}");
             self.lost(now, || {

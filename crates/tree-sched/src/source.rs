@@ -261,9 +261,7 @@ mod tests {
         let read = |dir: &Path, file: &str| fs::read_to_string(dir.join(file)).unwrap();
         assert_eq!(read(&patched.dir, "kernel/sched/fair.c"), "one\nzwei\nthree\n");
         assert_eq!(read(&patched.dir, "kernel/sched/core.c"), "core\n");
-        assert!(
-            &patched.dir.join("lib").is_symlink() && &patched.dir.join("kernel/sched/core.c").is_symlink()
-        );
+        assert!(patched.dir.join("lib").is_symlink() && patched.dir.join("kernel/sched/core.c").is_symlink());
         assert_eq!(read(&tree, "kernel/sched/fair.c"), "one\ntwo\nthree\n");
         let dir = &patched.dir.to_path_buf();
         drop(patched);

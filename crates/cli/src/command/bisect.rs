@@ -71,22 +71,14 @@ pub fn run(args: &Bisect) -> Result<Status, Error> {
 fn kernels(args: &Bisect) -> Result<(Vec<Kernel>, String), Error> {
     match (&args.what[..], &args.between) {
         ([file], Some(range)) => Ok((between(range)?, file.clone())),
-        ([good, bad, file], None) => Ok((vec![kernel(good)?, kernel(bad)?], file.clone())),
+        ([good, bad, file], None) => {
+            Ok((vec![scenario::named_kernel(good)?, scenario::named_kernel(bad)?], file.clone()))
+        }
         (_, Some(_)) => {
             Err(Error::new("with --between name the file alone: bisect --between v6.1..v6.12 FILE"))
         }
         _ => Err(Error::new("name the good kernel, the bad one and the file: bisect v6.1 v6.12 FILE")),
     }
-}
-
-fn kernel(name: &str) -> Result<Kernel, Error> {
-    if name.starts_with("tree:") {
-        return Err(Error::new(format!(
-            "{name}: bisect exchanges single rules, and a kernel tree is code; `schedlab kernel identify` says which of our \
-             rules it has, and `schedlab compare` runs it"
-        )));
-    }
-    Ok(Kernel::parse(name)?)
 }
 
 fn between_two(
@@ -96,7 +88,7 @@ fn between_two(
     metric: &str,
     [good, bad]: [&Kernel; 2],
 ) -> Result<(Answer, Vec<Part>, Vec<String>), Error> {
-    let parts = parts(good, bad);
+    let parts = parts(good, bad)?;
     let progress = Progress::new(&format!("{} to {}", good.name, bad.name));
     let limits = scenario.limits();
     let made = |runs| progress.at(runs, runs);

@@ -1,12 +1,15 @@
 //! `schedlab reproduce`: published tables beside simulated ones.
 
+use schedlab::kernels::TREE;
 use schedlab::machine::{Mechanism, Without};
 use schedlab::reproduce::{Cell, Options, Published, published, reproduce};
+use schedlab::sched::Kernel;
 
 use crate::args::Reproduce;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::progress::Progress;
+use crate::scenario::named_kernel;
 
 /// Prints the tables asked for. Exit status 1 when a table misses its floors.
 pub fn run(args: &Reproduce) -> Result<Status, Error> {
@@ -15,6 +18,7 @@ pub fn run(args: &Reproduce) -> Result<Status, Error> {
         runs: runs(args)?,
         without: mechanisms(&args.without)?,
         threads: args.threads,
+        instead: args.instead.iter().map(|text| instead(text)).collect::<Result<_, _>>()?,
     };
     let mut cells: Vec<Cell> = Vec::new();
     let mut met = true;
@@ -44,6 +48,18 @@ fn tables(names: &[String]) -> Result<Vec<Published>, Error> {
     Ok(all.into_iter().filter(|table| names.is_empty() || names.contains(&table.name)).collect())
 }
 
+/// `v5.18=tree:~/linux`; a kernel string may have `=` in it, so the left side ends where a kernel begins.
+fn instead(text: &str) -> Result<(String, Kernel), Error> {
+    let sides = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
+    let (name, kernel) = sides
+        .filter(|(_, kernel)| kernel.starts_with(TREE) || kernel.starts_with('v'))
+        .find(|(name, _)| Kernel::parse(name).is_ok())
+        .ok_or_else(|| {
+            Error::new(format!("--instead is KERNEL=KERNEL, as in v5.18=tree:~/linux, not \"{text}\""))
+        })?;
+    Ok((name.to_owned(), named_kernel(kernel)?))
+}
+
 fn runs(args: &Reproduce) -> Result<Option<u32>, Error> {
     args.runs.map(super::compare::checked).transpose()
 }
@@ -54,4 +70,20 @@ fn mechanisms(names: &[String]) -> Result<Vec<Mechanism>, Error> {
     }
     let wanted = Without::parse(&names.join(",")).map_err(|e| Error::new(format!("--without: {e}")))?;
     Ok(Mechanism::TABLE.iter().map(|row| row.0).filter(|&mechanism| wanted.is_off(mechanism)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_that_is_replaced_ends_where_the_other_begins() {
+        let (name, kernel) = instead("v6.10+preempt=static/none+hz=100=v6.12+NO_SIS_UTIL").unwrap();
+        assert_eq!(
+            (name.as_str(), kernel.name.as_str()),
+            ("v6.10+preempt=static/none+hz=100", "v6.12+NO_SIS_UTIL")
+        );
+        assert!(instead("v6.12").unwrap_err().to_string().contains("KERNEL=KERNEL"));
+        assert!(instead("v6.12=tree:/nowhere").unwrap_err().to_string().contains("/nowhere"));
+    }
 }

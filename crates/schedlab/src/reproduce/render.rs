@@ -15,6 +15,9 @@ impl Reproduced {
     pub fn text(&self) -> String {
         let p = &self.published;
         let mut text = format!("{}: {}\nPublished: {}; {}\n", p.name, p.title, p.source, p.kernel);
+        if !self.instead.is_empty() {
+            _ = writeln!(text, "Other kernels ran instead of those named: {}", self.instead.join(", "));
+        }
         for block in &p.blocks {
             let cells: Vec<&Cell> = self.cells.iter().filter(|c| c.block == block.name).collect();
             if cells.is_empty() {

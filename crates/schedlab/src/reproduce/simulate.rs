@@ -93,7 +93,11 @@ pub struct Simulated {
 }
 
 /// Scenarios by file name, read once.
-pub struct Scenarios(BTreeMap<String, Scenario>);
+pub struct Scenarios {
+    by_file: BTreeMap<String, Scenario>,
+    /// Kernels that run instead of those of a name.
+    instead: BTreeMap<String, Kernel>,
+}
 
 impl Scenarios {
     /// Reads the scenarios that the keys name and finds every row, kernel and figure in them.
@@ -111,7 +115,7 @@ impl Scenarios {
                 scenarios.insert(key.scenario.clone(), Scenario::parse(&file, &text, &NoFiles)?);
             }
         }
-        let scenarios = Scenarios(scenarios);
+        let scenarios = Scenarios { by_file: scenarios, instead: BTreeMap::new() };
         for key in keys {
             let (scenario, row, _) = scenarios.find(key)?;
             if !figure::is_known(&key.figure, &scenario.rows[row].workload) {
@@ -121,9 +125,34 @@ impl Scenarios {
         Ok(scenarios)
     }
 
+    /// Has other kernels run instead of those of a name, which the keys go on to use.
+    ///
+    /// # Errors
+    /// A name that no scenario has.
+    pub fn instead(mut self, kernels: &[(String, Kernel)]) -> Result<Scenarios, Error> {
+        let names =
+            self.by_file.values().flat_map(|scenario| &scenario.kernels).map(|kernel| kernel.name.as_str());
+        let names: BTreeSet<&str> = names.collect();
+        if let Some((name, _)) = kernels.iter().find(|(name, _)| !names.contains(name.as_str())) {
+            let names: Vec<&str> = names.into_iter().collect();
+            return Err(Error::new(format!(
+                "no scenario of the table runs {name}; they run {}",
+                names.join(", ")
+            )));
+        }
+        self.instead = kernels.iter().cloned().collect();
+        Ok(self)
+    }
+
+    /// What runs as a kernel of a scenario.
+    fn kernel<'a>(&'a self, scenario: &'a Scenario, at: usize) -> &'a Kernel {
+        let kernel = &scenario.kernels[at];
+        self.instead.get(&kernel.name).unwrap_or(kernel)
+    }
+
     /// The scenario of a key, with the places of its row and kernel.
     fn find(&self, key: &Key) -> Result<(&Scenario, usize, usize), Error> {
-        let scenario = &self.0[&key.scenario];
+        let scenario = &self.by_file[&key.scenario];
         let kernel = scenario.kernels.iter().position(|k| k.name == key.kernel);
         let row = if key.row.is_empty() && scenario.rows.len() == 1 {
             Some(0)
@@ -152,7 +181,7 @@ impl Scenarios {
     /// Names of all constants that have a range on some machine, in the order of their tables.
     pub fn constants(&self) -> Vec<String> {
         let mut names = Vec::new();
-        for scenario in self.0.values() {
+        for scenario in self.by_file.values() {
             for (row, cost) in scenario.machine.constants() {
                 let name = row.path();
                 if cost.range().start() < cost.range().end() && !names.contains(&name) {
@@ -187,7 +216,7 @@ impl Scenarios {
                 }
             }
             for ((name, row, kernel), keys) in places {
-                let scenario = &self.0[name];
+                let scenario = &self.by_file[name];
                 if setting.apply(&scenario.machine).is_none() {
                     continue;
                 }
@@ -197,7 +226,8 @@ impl Scenarios {
                         name,
                         scenario,
                         row,
-                        kernel,
+                        at: kernel,
+                        kernel: self.kernel(scenario, kernel),
                         seed: scenario.seed + u64::from(run),
                         keys: keys.clone(),
                     });
@@ -230,13 +260,13 @@ impl Scenarios {
     ) -> Result<Copies<'_>, Error> {
         let mut places = BTreeSet::new();
         for key in keys.iter().filter(|key| spans.contains_key(&key.scenario)) {
-            let (name, scenario) = self.0.get_key_value(&key.scenario).expect("read before");
+            let (name, scenario) = self.by_file.get_key_value(&key.scenario).expect("read before");
             let (_, row, kernel) = self.find(key)?;
             places.extend((0..runs).map(|run| (name.as_str(), row, kernel, scenario.seed + u64::from(run))));
         }
         let places: Vec<_> = places.into_iter().collect();
         let warm = spread(&places, threads, progress, |&(name, row, kernel, seed)| {
-            let scenario = &self.0[name];
+            let scenario = &self.by_file[name];
             let (row, kernel) = (&scenario.rows[row], &scenario.kernels[kernel]);
             let warm = warm_up(&scenario.machine, kernel, row, seed);
             warm.map(|warm| (spans[name], Mutex::new(warm))).map_err(|e| of_run(scenario, row, kernel, &e))
@@ -278,7 +308,9 @@ struct Job<'a> {
     name: &'a str,
     scenario: &'a Scenario,
     row: usize,
-    kernel: usize,
+    /// The kernel's place in the scenario.
+    at: usize,
+    kernel: &'a Kernel,
     seed: u64,
     keys: Vec<&'a Key>,
 }
@@ -293,9 +325,9 @@ impl Job<'_> {
     fn run(&self, copies: &Copies, setting: &Setting) -> Result<Done, Error> {
         let machine =
             setting.apply(&self.scenario.machine).expect("jobs are made where it changes something");
-        let (row, kernel) = (&self.scenario.rows[self.row], &self.scenario.kernels[self.kernel]);
+        let (row, kernel) = (&self.scenario.rows[self.row], self.kernel);
         let limits = Limits { seed: self.seed, ..self.scenario.limits() };
-        let run = match copies.0.get(&(self.name, self.row, self.kernel, self.seed)) {
+        let run = match copies.0.get(&(self.name, self.row, self.at, self.seed)) {
             Some((spans, warm)) => {
                 let copy = warm.lock().expect("nobody panics over a copy").on(&machine);
                 run_copy(copy, *spans, row, self.seed)

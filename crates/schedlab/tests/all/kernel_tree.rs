@@ -1,7 +1,8 @@
 //! Kernel strings that name a tree. What needs one runs if `SCHEDLAB_TREE` names a tree of Linux 6.12, and else says that it was skipped.
 
-use schedlab::kernels::kernel;
+use schedlab::kernels::{followed, kernel, rules};
 use schedlab::machine::Without;
+use schedlab::parting::parting;
 use schedlab::sched::Kernel;
 use schedlab::trace::Event;
 use schedlab::{NoFiles, Scenario};
@@ -31,6 +32,25 @@ fn what_is_no_tree_is_an_error() {
     let error = |text: &str| kernel(text, &mut |_| {}).unwrap_err().to_string();
     assert_eq!(error("tree:/nowhere"), "/nowhere: cannot open it: No such file or directory (os error 2)");
     assert!(error("tree:/").starts_with("/ is not a kernel tree: "));
+}
+
+#[test]
+fn our_rules_follow_a_tree_and_say_where_it_differs() {
+    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
+        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
+    };
+    let scenario = scenario();
+    let trees = ["", "+NO_TTWU_QUEUE"].map(|part| kernel(&format!("tree:{dir}{part}"), &mut |_| {}).unwrap());
+    let found = parting(&scenario, &scenario.rows[0], [&trees[0], &trees[1]]).unwrap().unwrap();
+    assert!(found.same > 0 && !found.state.is_empty(), "{found:?}");
+    // Both follow to the end: the switch is one of our rules too.
+    for tree in &trees {
+        let all = followed(tree).unwrap();
+        assert!(all.placements > 100 && all.elsewhere == 0 && all.lost.is_none(), "{all:?}");
+    }
+    assert_eq!(parting(&scenario, &scenario.rows[0], [&trees[0], &trees[0]]).unwrap(), None);
+    let error = rules(&trees[0].name, "--as-recorded").unwrap_err().to_string();
+    assert!(error.contains("--as-recorded needs rules of ours") && error.contains("v6.12+"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Published tables: every name in them is there, and their numbers reach nothing that simulates.
 
 use schedlab::reproduce::{Figure, Options, Published, Reproduced, published, reproduce};
+use schedlab::sched::Kernel;
 
 fn quick(table: &Published, threads: usize) -> Reproduced {
     let options = Options { quick: true, runs: Some(1), threads, ..Options::default() };
@@ -42,6 +43,26 @@ fn other_published_numbers_give_the_same_simulated_ones() {
         |r: &Reproduced| -> Vec<Option<Figure>> { r.cells.iter().map(|c| c.simulated.clone()).collect() };
     assert_eq!(simulated(&a), simulated(&b));
     assert_ne!(a.text(), b.text(), "the numbers are printed");
+}
+
+#[test]
+fn another_kernel_runs_where_the_scenarios_name_one() {
+    let table = published().into_iter().find(|table| table.name == "numa-affinity").unwrap();
+    let with = |name: &str, kernel: &str| {
+        let instead = vec![(name.to_string(), Kernel::parse(kernel).unwrap())];
+        reproduce(&table, &Options { quick: true, runs: Some(1), instead, ..Options::default() }, &|_, _| ())
+    };
+    let changes = |found: &Reproduced| -> Vec<Option<Figure>> {
+        let cells = found.cells.iter().filter(|cell| cell.column == "pin_patch_change");
+        cells.map(|cell| cell.simulated.clone()).collect()
+    };
+    let both = with("v5.18+NUMA_IMB_AFFINITY", "v5.18").unwrap();
+    assert!(!changes(&both).is_empty());
+    assert_eq!(changes(&both), vec![Some(Figure::Number(0.0)); changes(&both).len()]);
+    assert_ne!(changes(&quick(&table, 0)), changes(&both), "the comparison can fail");
+    assert!(both.text().contains("instead of those named: v5.18+NUMA_IMB_AFFINITY: v5.18"));
+    let error = with("v5.19", "v5.18").map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("no scenario of the table runs v5.19; they run v5.18, "), "{error}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use schedlab::sched::{Feature, Kernel, Preempt, Rules, Tunables};
 use serde::Serialize;
 
+use super::trees;
 use crate::error::Error;
 
 /// One setting in which two kernels differ.
@@ -17,13 +18,46 @@ pub struct Part {
     /// The model of preemption itself, as no kernel string says of a kernel built one way that it was built another.
     #[serde(skip)]
     pub(super) preempt: Option<Preempt>,
+    /// Of a kernel tree: the part of its string that goes, and the one that comes.
+    #[serde(skip)]
+    pub(super) tree: Option<(Option<String>, Option<String>)>,
+}
+
+impl Part {
+    /// A patch or a switch of a kernel tree.
+    pub(super) fn of_tree(name: &str, from: Option<&str>, to: Option<&str>) -> Part {
+        let is_patch = name.ends_with(".patch") || name.ends_with(".diff");
+        Part {
+            name: name.to_owned(),
+            text: to.map_or_else(|| format!("without {name}"), str::to_owned),
+            sentence: if is_patch { "A patch." } else { "A setting of the tree." }.to_owned(),
+            preempt: None,
+            tree: Some((from.map(str::to_owned), to.map(str::to_owned))),
+        }
+    }
 }
 
 /// What turns the first kernel into the second, part by part.
-pub fn parts(good: &Kernel, bad: &Kernel) -> Vec<Part> {
+///
+/// # Errors
+/// A kernel tree and rules of ours, or two trees: there is nothing between them.
+pub fn parts(good: &Kernel, bad: &Kernel) -> Result<Vec<Part>, Error> {
+    match trees::parts(good, bad)? {
+        Some(parts) => Ok(parts),
+        None => Ok(of_rules(good, bad)),
+    }
+}
+
+fn of_rules(good: &Kernel, bad: &Kernel) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut part = |name: &str, text: String, sentence: &str| {
-        parts.push(Part { name: name.to_owned(), text, sentence: sentence.to_owned(), preempt: None });
+        parts.push(Part {
+            name: name.to_owned(),
+            text,
+            sentence: sentence.to_owned(),
+            preempt: None,
+            tree: None,
+        });
     };
     for row in Feature::TABLE.iter().filter(|row| good.has(row.feature) != bad.has(row.feature)) {
         let no = if bad.has(row.feature) { "" } else { "NO_" };
@@ -41,6 +75,7 @@ pub fn parts(good: &Kernel, bad: &Kernel) -> Vec<Part> {
             text: format!("preempt={}", bad.preempt.name()),
             sentence: "Where a running task can be preempted.".to_owned(),
             preempt: Some(bad.preempt),
+            tree: None,
         });
     }
     parts
@@ -93,7 +128,7 @@ mod tests {
         let kernels: Vec<Kernel> = Kernel::names().iter().map(|name| Kernel::parse(name).unwrap()).collect();
         for good in &kernels {
             for bad in &kernels {
-                let parts = parts(good, bad);
+                let parts = parts(good, bad).unwrap();
                 let all: Vec<usize> = (0..parts.len()).collect();
                 let made = kernel_with(good, &parts, &all).unwrap();
                 assert_eq!(

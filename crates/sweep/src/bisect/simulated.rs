@@ -89,6 +89,10 @@ impl Probe for Simulated<'_> {
             asked.iter().filter(|key| !self.known.contains_key(*key)).collect();
         missing.sort();
         missing.dedup();
+        // Trees are built one after the other; what cannot be built is said by the run that needs it.
+        for (set, _) in &missing {
+            let _ = kernel_with(self.good, self.parts, set);
+        }
         let next = AtomicUsize::new(0);
         let found = Mutex::new(Vec::new());
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());

@@ -15,8 +15,13 @@ pub fn text(answer: &Answer, parts: &[Part], metric: &str, good: &str, bad: &str
     );
     let _ = writeln!(
         text,
-        "{} rules and numbers differ, {} of them play a role in this scenario; {} runs",
+        "{} {} differ, {} of them play a role in this scenario; {} runs",
         parts.len(),
+        if parts.iter().any(|part| part.tree.is_some()) {
+            "patches and switches"
+        } else {
+            "rules and numbers"
+        },
         answer.at_work.len(),
         answer.runs
     );
