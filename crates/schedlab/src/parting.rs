@@ -50,14 +50,14 @@ pub struct Placed {
 
 /// Finds where two kernels part in the first run of a row; none if they never do.
 ///
-/// The code of a kernel tree and our rules are compared by what tasks experience: the tree reports no passes that move
-/// nothing, and its searches are priced by what its code looks at, so times may differ by nanoseconds.
+/// The code of a kernel tree and our rules are compared by where tasks are placed and which are picked: a tree does not say
+/// everything else as our rules do, and its searches are priced by what its code looks at, so times may differ.
 ///
 /// # Errors
 /// A run that cannot be finished.
 pub fn parting(scenario: &Scenario, row: &Row, kernels: [&Kernel; 2]) -> Result<Option<Parting>, Error> {
     let mixed = is_tree(kernels[0]) != is_tree(kernels[1]);
-    let counts = |answer: &Answer| !mixed || !matches!(answer.kind, "balance" | "newidle" | "move");
+    let counts = |answer: &Answer| !mixed || matches!(answer.kind, "wakeup" | "fork" | "exec" | "pick");
     let as_other = |a: &Answer, b: &Answer| decides_as(a, b, !mixed);
     let mut answers = [Vec::new(), Vec::new()];
     let mut more = [0; 2];

@@ -1,5 +1,5 @@
 //! Kernel strings that name a tree: `tree:DIR`, `tree:DIR@REV`, either followed by `+FILE.patch`, `+NAME` or `+NO_NAME`
-//! of the tree's own features, and `+preempt=none`, `voluntary` or `full`.
+//! of the tree's own features, `+preempt=none`, `voluntary` or `full`, and `+rules=NAME` for our rules beside the tree.
 //!
 //! A tree that was opened is known by its string from then on: a [`Kernel`] with that name runs in its code.
 
@@ -63,6 +63,11 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     for part in switches {
         if part.starts_with("preempt=") && part != "preempt=lazy" {
             nearest.switch(part).map_err(|error| error.to_string())?;
+            continue;
+        }
+        if let Some(part) = part.strip_prefix("rules=") {
+            nearest.switch(part).map_err(|error| error.to_string())?;
+            nearest.name += &format!("+{part}");
             continue;
         }
         let (name, on) = part.strip_prefix("NO_").map_or((part, true), |name| (name, false));
