@@ -28,7 +28,7 @@ fn policy_number(policy: Policy, nice: i8) -> (u32, i32, [u64; 3]) {
 }
 
 /// Whether a task that wakes by this path is asked for nothing else but a place: whether its waker waits for the CPU that
-/// it leaves hangs on a moment, and our rules can take over either.
+/// it leaves depends on a moment, and our rules can take over either.
 fn is_new_place(path: WakePath) -> bool {
     matches!(path, WakePath::Select | WakePath::OnCpuHandover)
 }

@@ -21,7 +21,7 @@ pub struct OfCpu {
     pub waits: Vec<String>,
 }
 
-/// Who runs and who waits.
+/// Tasks that run and tasks that wait.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
     names: BTreeMap<Pid, Comm>,
