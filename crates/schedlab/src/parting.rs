@@ -58,7 +58,10 @@ pub struct Placed {
 pub fn parting(scenario: &Scenario, row: &Row, kernels: [&Kernel; 2]) -> Result<Option<Parting>, Error> {
     let mixed = is_tree(kernels[0]) != is_tree(kernels[1]);
     let counts = |answer: &Answer| !mixed || matches!(answer.kind, "wakeup" | "fork" | "exec" | "pick");
-    let as_other = |a: &Answer, b: &Answer| decides_as(a, b, !mixed);
+    let as_other = |a: &Answer, b: &Answer| match mixed {
+        true => Answer { time_ns: b.time_ns, ..a.clone() }.decides_as(b),
+        false => a.decides_as(b),
+    };
     let mut answers = [Vec::new(), Vec::new()];
     let mut more = [0; 2];
     let mut state = Vec::new();
@@ -138,13 +141,6 @@ fn placed_elsewhere(a: &[Answer], b: &[Answer]) -> Vec<Placed> {
     kinds
 }
 
-/// Whether two decisions are the same, and if `timed` at the same instant, whatever is given as their reason.
-pub fn decides_as(a: &Answer, b: &Answer, timed: bool) -> bool {
-    let what = |answer: &Answer| answer.sentence.split(". ").next().map(str::len).unwrap_or_default();
-    let at = |answer: &Answer| (if timed { answer.time_ns } else { 0 }, answer.cpu, answer.kind);
-    at(a) == at(b) && a.sentence[..what(a)] == b.sentence[..what(b)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +189,6 @@ mod tests {
         let [Some(a), Some(b)] = found.first else { panic!("both go on") };
         assert!(found.state.iter().any(|of| of.cpu == a.cpu && of.runs.is_some()), "{:?}", found.state);
         assert!(found.same > 0);
-        assert!(!decides_as(&a, &b, true), "{a:?} {b:?}");
+        assert!(!a.decides_as(&b), "{a:?} {b:?}");
     }
 }
