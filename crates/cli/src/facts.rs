@@ -176,7 +176,7 @@ fn tell_other_kernel(
     };
     let Some(release) = release else { return Ok(()) };
     let named = asked.split('+').next().unwrap_or_default();
-    let known = newest_of(&release).map(|(known, _)| known);
+    let known = nearest_of(&release).map(|(known, _)| known);
     // As it would be taken by itself, or the version that was recorded.
     let agree =
         known.is_none_or(|known| known == named) || Kernel::version(named) == Kernel::version(&release);
@@ -236,9 +236,9 @@ fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
     })
 }
 
-/// The kernel of a release; where none of its version is known, the newest before it.
+/// The kernel of a release; where none of its version is known, the nearest.
 pub fn kernel_of(release: &str, option: &str) -> Option<String> {
-    let (known, is_its_own) = newest_of(release)?;
+    let (known, is_its_own) = nearest_of(release)?;
     if !is_its_own {
         eprintln!(
             "schedlab: the rules of {release} are not known: those of {known} are taken, and what changed since differs \
@@ -249,13 +249,11 @@ pub fn kernel_of(release: &str, option: &str) -> Option<String> {
     Some(known)
 }
 
-/// The newest kernel of a release's version or one before it, and whether it is of that version.
-fn newest_of(release: &str) -> Option<(String, bool)> {
+/// The kernel nearest to a release, and whether it is of that version.
+fn nearest_of(release: &str) -> Option<(String, bool)> {
     let recorded = Kernel::version(release)?;
-    let names = Kernel::names();
-    let before = names.iter().rev().find(|name| Kernel::version(name).is_some_and(|of| of <= recorded));
-    let known = before.unwrap_or(&names[0]);
-    Some(((*known).to_owned(), Kernel::version(known) == Some(recorded)))
+    let known = Kernel::nearest_to(recorded).unwrap_or(Kernel::names()[0]);
+    Some((known.to_owned(), Kernel::version(known) == Some(recorded)))
 }
 
 /// Warns about whatever may have decided by rules that are not the kernel's.
@@ -341,12 +339,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_has_the_rules_of_its_version_or_of_the_newest_before_it() {
+    fn a_release_has_the_rules_of_its_version_or_of_the_nearest() {
         for (release, preset) in [
             ("6.12.95-amd64", Some("v6.12")),
             ("6.1.0-41-amd64", Some("v6.1")),
             ("6.18.44-fc-v669", Some("v6.18")),
-            ("6.8.0", Some("v6.3")),
+            ("6.8.0", Some("v6.10")),
             ("7.0.13+deb13", Some("v6.19")),
             ("7.3.4", Some("v7.3")),
             ("3.10.0-1160.el7", Some("v4.13")),

@@ -173,7 +173,7 @@ pub fn named_kernel(name: &str) -> Result<Kernel, Error> {
 pub fn tell_stand_in(kernel: &Kernel) {
     if let Some(known) = kernel.stand_in() {
         eprintln!(
-            "schedlab: {}: there are no rules of that release: those of {known}, the newest known before it, are taken; \
+            "schedlab: {}: there are no rules of that release: those of {known}, the nearest that is known, are taken; \
              `schedlab kernel identify DIR` says which rules a kernel tree has",
             kernel.name
         );

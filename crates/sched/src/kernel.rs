@@ -100,7 +100,7 @@ impl Kernel {
         let mut parts = text.trim().split('+').map(str::trim);
         let name = parts.next().unwrap_or_default();
         let version = name.strip_prefix('v').unwrap_or(name);
-        let stands_in = || Kernel::released(&Kernel::newest_before(version)?[1..]);
+        let stands_in = || Kernel::released(&Kernel::nearest(version)?[1..]);
         let mut kernel = Kernel::released(version).or_else(stands_in).ok_or_else(|| {
             KernelError(format!("there is no kernel \"{name}\"; known are {}", Kernel::names().join(", ")))
         })?;
@@ -113,12 +113,21 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// The kernel here whose rules a release has that has none of its own: the newest before it. None for a name that is no
-    /// release, or is older than all.
-    fn newest_before(version: &str) -> Option<&'static str> {
+    /// The kernel here whose rules a release has that has none of its own; see [`Kernel::nearest_to`]. None for a name that is no
+    /// release.
+    fn nearest(version: &str) -> Option<&'static str> {
         let numbers: Vec<&str> = version.split('.').collect();
         let whole = |part: &&str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
         let release = Kernel::version(version).filter(|_| numbers.len() <= 3 && numbers.iter().all(whole))?;
+        Kernel::nearest_to(release)
+    }
+
+    /// The kernel here nearest to a release: the newest that is not after it, but for the first releases with EEVDF, which are nearer
+    /// to v6.10 than to CFS. None if the release is older than all.
+    pub fn nearest_to(release: (u32, u32)) -> Option<&'static str> {
+        if ((6, 6)..(6, 10)).contains(&release) {
+            return Some("v6.10");
+        }
         Kernel::names().into_iter().rev().find(|name| Kernel::version(name).is_some_and(|of| of <= release))
     }
 
@@ -126,7 +135,7 @@ impl Kernel {
     pub fn stand_in(&self) -> Option<&'static str> {
         let name = self.name.split('+').next().unwrap_or_default().trim();
         let version = name.strip_prefix('v').unwrap_or(name);
-        if Kernel::released(version).is_some() { None } else { Kernel::newest_before(version) }
+        if Kernel::released(version).is_some() { None } else { Kernel::nearest(version) }
     }
 
     /// Presets and those between them, oldest first.
@@ -368,11 +377,13 @@ mod tests {
     }
 
     #[test]
-    fn a_release_without_rules_of_its_own_has_those_of_the_newest_before_it() {
+    fn a_release_without_rules_of_its_own_has_those_of_the_nearest() {
         for (name, stands_in) in [
             ("v9.9", Some("v7.3")),
             ("7.2.13+hz=100", Some("v7.2")),
             ("v6.5", Some("v6.3")),
+            ("v6.6", Some("v6.10")),
+            ("6.9.12", Some("v6.10")),
             ("v6.12+hz=100", None),
             ("v5.10", None),
         ] {

@@ -425,7 +425,7 @@ fn a_recording_tells_its_machine_itself_or_by_what_lies_beside_it() {
     assert!(machine_of(&text).ends_with("lscpu.txt"));
     std::fs::write(folder.join("one.txt.lscpu"), format!("# CPU,Core,Socket,Node,L3\n{}", lscpu(32)))
         .unwrap();
-    assert!(machine_of(&text).ends_with("/one.txt.lscpu"), "what bears its name comes first");
+    assert!(machine_of(&text).ends_with("one.txt.lscpu"), "what bears its name comes first");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
