@@ -56,6 +56,10 @@ type Results = BTreeMap<String, Found>;
 /// # Errors
 /// A file that cannot be read or written, a run that fails, or fewer right signs than there were.
 pub fn run(args: &[String]) -> Result<(), String> {
+    let known = ["--quick", "--ask", "--with"];
+    if let Some(other) = args.iter().find(|arg| arg.starts_with("--") && !known.contains(&arg.as_str())) {
+        return Err(format!("{other} is none of {}", known.join(", ")));
+    }
     let quick = args.iter().any(|arg| arg == "--quick");
     let others = others(args)?;
     let words: Vec<&String> =
