@@ -214,8 +214,7 @@ impl Pair {
         let (group, theirs) = self.groups[number];
         let theirs = self.kernel.group_state(theirs, cpu);
         let tg = self.sched.tg(group);
-        let se = self.sched.se(tg.se[cpu.index()]);
-        let queue = self.sched.cfs(tg.cfs_rq[cpu.index()]);
+        let (queue, se) = self.sched.seen_on_cpu(group, cpu);
         all.numbers(
             &of,
             &[

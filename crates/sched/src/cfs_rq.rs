@@ -180,7 +180,7 @@ pub struct Removed {
 /// A CFS run queue, as `struct cfs_rq`.
 ///
 /// The order of fields is kept: what balancing looks at on other CPUs comes first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct CfsRq {
     /// Tasks below, delayed ones included.

@@ -272,7 +272,7 @@ impl Sched {
     ///
     /// Kernel: enqueue_task_fair(), kernel/sched/fair.c, v6.12.
     pub fn requeue_delayed_group(&mut self, task: TaskId, cpu: CpuId) {
-        let group = self.tg(self.task(task).tg).se.get(cpu.index()).copied();
+        let (_, group) = self.made_on_cpu(self.task(task).tg, cpu);
         let mut levels = core::iter::successors(group, |&se| self.se(se).parent);
         let queued = levels.find(|&se| self.se(se).on_rq);
         if let Some(se) = queued.filter(|&se| self.se(se).sched_delayed) {

@@ -3,15 +3,19 @@
 mod bandwidth;
 mod bandwidth_slices;
 mod bandwidth_timer;
+mod blank;
 mod hierarchy;
 mod load_avg;
 mod propagate;
 mod sched_move_task;
 mod shares;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::{CfsRqId, SeId};
+
+pub(crate) use blank::{Blank, Stamp};
 
 /// A task group. 0 is the root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,10 +92,14 @@ pub struct TaskGroup {
     pub load_avg: Vec<i64>,
     /// Node whose memory holds the group: that of the CPU that created it.
     pub home_node: u16,
-    /// The group's queue on each CPU.
+    /// The group's queue on each CPU where it is made ([`crate::Sched::on_cpu`]).
     pub cfs_rq: Vec<CfsRqId>,
-    /// The group's entity on each CPU; empty for the root.
+    /// The group's entity on each CPU where it is made; empty for the root.
     pub se: Vec<SeId>,
+    /// What they are where they are not made.
+    pub(crate) blank: Option<Box<Blank>>,
+    /// What they have for themselves on each CPU where they are not made.
+    pub(crate) stamps: Vec<Stamp>,
     /// Quota.
     pub bandwidth: Bandwidth,
 }

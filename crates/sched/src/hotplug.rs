@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
-use crate::{CpusetHotplug, Curr, MigrationCause, Sched};
+use crate::{CpusetHotplug, Curr, MigrationCause, Sched, TgId};
 
 impl Sched {
     /// Takes a CPU into use or out of it, with all steps at once. When it leaves, every task that may run
@@ -135,15 +135,21 @@ impl Sched {
     /// Kernel: update_runtime_enabled(), kernel/sched/fair.c, v6.12.
     fn enable_runtime(&mut self, cpu: CpuId) {
         for tg in 1..self.tgs.len() {
-            let cfs = self.tgs[tg].cfs_rq[cpu.index()];
-            self.cfs_mut(cfs).runtime_enabled = self.tgs[tg].bandwidth.quota.is_some();
+            let (id, limited) = (TgId(tg as u32), self.tgs[tg].bandwidth.quota.is_some());
+            if self.runtime_enabled(id, cpu) != limited {
+                let (cfs, _) = self.made_on_cpu(id, cpu);
+                self.cfs_mut(cfs).runtime_enabled = limited;
+            }
         }
     }
 
     /// Kernel: unthrottle_offline_cfs_rqs(), kernel/sched/fair.c, v6.12.
     fn unthrottle_offline(&mut self, cpu: CpuId) {
         for tg in 1..self.tgs.len() {
-            let cfs = self.tgs[tg].cfs_rq[cpu.index()];
+            if !self.runtime_enabled(TgId(tg as u32), cpu) {
+                continue;
+            }
+            let (cfs, _) = self.made_on_cpu(TgId(tg as u32), cpu);
             let queue = self.cfs_mut(cfs);
             queue.runtime_enabled = false;
             if queue.throttled {

@@ -42,9 +42,7 @@ impl Sched {
     ///
     /// Kernel: __set_task_cpu(), set_task_rq(), kernel/sched/sched.h, v6.12.
     pub fn set_cpu(&mut self, task: TaskId, cpu: CpuId) {
-        let tg = &self.tgs[self.task(task).tg.0 as usize];
-        let cfs = tg.cfs_rq[cpu.index()];
-        let parent = tg.se.get(cpu.index()).copied();
+        let (cfs, parent) = self.made_on_cpu(self.task(task).tg, cpu);
         let depth = parent.map_or(0, |parent| self.se(parent).depth + 1);
         let prev = self.task(task).se.cfs_rq;
         if let Some(prev) = prev.filter(|&prev| prev != cfs) {

@@ -115,6 +115,8 @@ impl Sched {
             home_node: 0,
             cfs_rq: (0..nr_cpus as u32).map(CfsRqId).collect(),
             se: Vec::new(),
+            blank: None,
+            stamps: Vec::new(),
             bandwidth: Bandwidth::default(),
         };
         let cfs_rqs = (0..nr_cpus).map(|cpu| CfsRq::new(CpuId::from(cpu), TgId::ROOT)).collect();

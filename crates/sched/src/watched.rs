@@ -86,6 +86,11 @@ impl<T> Watched<Vec<T>> {
         self.table.iter_mut()
     }
 
+    /// Drops the last element, which belongs to no CPU alone.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        self.table.pop()
+    }
+
     /// Adds an element that belongs to no CPU alone.
     pub(crate) fn push(&mut self, value: T) {
         self.table.push(value);

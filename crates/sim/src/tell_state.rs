@@ -3,7 +3,7 @@
 //! Done only for a sink that requests it. Changes are reported after each event of the engine, so several updates at
 //! one instant become one event.
 
-use schedlab_sched::{CfsRqId, Sched, Scheduler, SeId, TgId};
+use schedlab_sched::{Sched, Scheduler, SeId, TgId};
 use schedlab_topology::CpuId;
 use schedlab_trace::{About, Kind, State};
 use schedlab_units::TaskId;
@@ -55,9 +55,13 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn changed_queues(&self, sched: &Sched, told: &mut Told, states: &mut Vec<State>) {
-        told.queues.resize(sched.cfs_rqs.len(), [0; 3]);
-        for index in 0..sched.cfs_rqs.len() {
-            let queue = sched.cfs(CfsRqId(index as u32));
+        let cpus = sched.rqs.len();
+        told.queues.resize(sched.tgs.len() * cpus, [0; 3]);
+        for index in 0..told.queues.len() {
+            // A queue that is not made has no averages yet.
+            let (tg, cpu) = (TgId((index / cpus) as u32), CpuId::from(index % cpus));
+            let Some((cfs, _)) = sched.on_cpu(tg, cpu) else { continue };
+            let queue = sched.cfs(cfs);
             let now = [queue.avg.load_avg, queue.avg.runnable_avg, queue.avg.util_avg];
             if std::mem::replace(&mut told.queues[index], now) != now {
                 let about = About::Queue(queue.cpu, self.path_of(queue.tg).into());

@@ -102,8 +102,7 @@ impl LbEnv<'_> {
         if tg == TgId::ROOT {
             return false;
         }
-        let group = self.sched.tg(tg);
-        let throttled = |cpu: CpuId| self.sched.cfs(group.cfs_rq[cpu.index()]).throttle_count > 0;
+        let throttled = |cpu: CpuId| self.sched.throttle_count(tg, cpu) > 0;
         throttled(self.dst_cpu) || either && throttled(self.src_cpu)
     }
 
@@ -114,11 +113,9 @@ impl LbEnv<'_> {
     fn is_ineligible_on_dst(&self, task: TaskId) -> bool {
         let sched = self.sched;
         let p = sched.task(task);
-        let dst = sched.tg(p.tg).cfs_rq[self.dst_cpu.index()];
+        let dst = sched.on_cpu(p.tg, self.dst_cpu).map_or(0, |(dst, _)| sched.cfs(dst).nr_queued);
         let src = p.se.cfs_rq.expect("a candidate is queued");
-        sched.kernel.has(Feature::PlaceLag)
-            && sched.cfs(dst).nr_queued != 0
-            && !sched.entity_eligible(src, SeId(task.0))
+        sched.kernel.has(Feature::PlaceLag) && dst != 0 && !sched.entity_eligible(src, SeId(task.0))
     }
 }
 
@@ -274,7 +271,7 @@ mod tests {
             let tg = sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), NOW);
             let task = pass.drawn.tasks["b"];
             sched.move_task_to_group(task, tg, NOW);
-            let queue = sched.tgs[tg.0 as usize].cfs_rq[1];
+            let (queue, _) = sched.made_on_cpu(tg, CpuId(1));
             sched.cfs_mut(queue).throttle_count = 1;
             pass.decide()
         };

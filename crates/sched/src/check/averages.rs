@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use super::{differ, name};
 use crate::pelt::LOAD_AVG_MAX;
-use crate::{Feature, PeltClock, PeltSums, Sched, SchedAvg, Task};
+use crate::{Feature, PeltClock, PeltSums, Sched, SchedAvg, Task, TgId};
 
 /// All averages with the names of their places.
 fn averages(sched: &Sched) -> impl Iterator<Item = (String, &SchedAvg)> {
@@ -59,7 +59,7 @@ pub(super) fn update_times(sched: &Sched) -> Option<String> {
 
 pub(super) fn tg_load_avg(sched: &Sched) -> Option<String> {
     sched.tgs.iter().enumerate().find_map(|(n, group)| {
-        let parts = group.cfs_rq.iter().map(|&cfs| sched.cfs(cfs).tg_load_avg_contrib as i64);
+        let parts = sched.queues_of(TgId(n as u32)).map(|cfs| sched.cfs(cfs).tg_load_avg_contrib as i64);
         differ(format!("group {n}"), group.load_avg.iter().sum::<i64>(), parts.sum::<i64>())
     })
 }

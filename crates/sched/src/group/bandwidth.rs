@@ -43,21 +43,21 @@ impl Sched {
         if quota.is_some() {
             self.start_cfs_bandwidth(tg, now.0);
         }
-        for cpu in
-            (0..self.rqs.len()).map(CpuId::from).filter(|&cpu| self.rqs[cpu].online).collect::<Vec<_>>()
-        {
-            let cfs = self.tg(tg).cfs_rq[cpu.index()];
-            // A queue at zero counts as out of time where there is no other look at it.
-            let remaining = self.kernel.has(Feature::BandwidthPerTask) as i64;
-            let queue = self.cfs_mut(cfs);
+        // A queue at zero counts as out of time where there is no other look at it.
+        let remaining = self.kernel.has(Feature::BandwidthPerTask) as i64;
+        self.on_each_cpu(tg, |sched, cpu, cfs, _| {
+            if !sched.rqs[cpu].online {
+                return;
+            }
+            let queue = sched.cfs_mut(cfs);
             queue.runtime_enabled = quota.is_some();
             queue.runtime_remaining = remaining;
-            if self.cfs(cfs).throttled {
+            if queue.throttled {
                 // The kernel reads no clock of a CPU on which nothing changes.
-                self.update_rq_clock(cpu, now);
-                self.unthrottle_cfs_rq(cfs);
+                sched.update_rq_clock(cpu, now);
+                sched.unthrottle_cfs_rq(cfs);
             }
-        }
+        });
     }
 
     /// Kernel: __refill_cfs_bandwidth_runtime(), kernel/sched/fair.c, v6.12.
@@ -236,7 +236,7 @@ impl Sched {
     }
 
     /// The queues of a group and of all groups below it on a CPU, parents first.
-    fn queues_below(&self, tg: TgId, cpu: CpuId) -> Vec<CfsRqId> {
+    fn queues_below(&mut self, tg: TgId, cpu: CpuId) -> Vec<CfsRqId> {
         let is_below = |mut at: TgId| {
             while at != tg {
                 let Some(parent) = self.tg(at).parent else { return false };
@@ -245,7 +245,8 @@ impl Sched {
             true
         };
         let all = (tg.0..self.tgs.len() as u32).map(TgId);
-        all.filter(|&at| is_below(at)).map(|at| self.tg(at).cfs_rq[cpu.index()]).collect()
+        let below: Vec<TgId> = all.filter(|&at| is_below(at)).collect();
+        below.into_iter().map(|at| self.made_on_cpu(at, cpu).0).collect()
     }
 
     /// Takes a queue off the list of queues whose averages are aged.

@@ -7,7 +7,9 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::weight::{LOAD_SHIFT, NICE_0_LOAD, WEIGHT_IDLEPRIO};
-use crate::{Bandwidth, CfsRq, Entity, Feature, LoadWeight, Sched, SeId, TaskGroup, TgId, UpdateFlags};
+use crate::{
+    Bandwidth, CfsRq, CfsRqId, Entity, Feature, LoadWeight, Sched, SeId, TaskGroup, TgId, UpdateFlags,
+};
 
 /// Bounds of a group's shares, scaled.
 const MIN_SHARES: u64 = 2 << LOAD_SHIFT;
@@ -20,47 +22,28 @@ impl Sched {
     /// Kernel: sched_create_group(), alloc_fair_sched_group(), online_fair_sched_group(), kernel/sched/fair.c, v6.12.
     pub fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId {
         let tg = TgId(self.tgs.len() as u32);
-        let nr_cpus = self.rqs.len();
         let counters = self.tg(TgId::ROOT).load_avg.len();
-        let mut group = TaskGroup {
+        self.tgs.push(TaskGroup {
             parent: Some(parent),
             shares: NICE_0_LOAD,
             idle: false,
             load_avg: vec![0; counters],
             home_node: self.topology.cpu(creator).node.0,
-            cfs_rq: Vec::with_capacity(nr_cpus),
-            se: Vec::with_capacity(nr_cpus),
+            cfs_rq: Vec::new(),
+            se: Vec::new(),
+            blank: None,
+            stamps: Vec::new(),
             bandwidth: Bandwidth::default(),
-        };
-        for cpu in (0..nr_cpus).map(CpuId::from) {
-            let cfs = crate::CfsRqId(self.cfs_rqs.len() as u32);
-            let se = SeId(self.group_ses.len() as u32 | SeId::GROUP);
-            let above = self.tg(parent).se.get(cpu.index()).copied();
-            let parent_cfs = self.tg(parent).cfs_rq[cpu.index()];
-            let mut queue = CfsRq::new(cpu, tg);
-            queue.throttle_count = self.cfs(parent_cfs).throttle_count;
-            self.cfs_rqs.push(queue);
-            self.group_ses.push(Entity {
-                load: LoadWeight::new(NICE_0_LOAD),
-                parent: above,
-                cfs_rq: Some(parent_cfs),
-                my_q: Some(cfs),
-                depth: above.map_or(0, |above| self.se(above).depth + 1),
-                ..Entity::default()
-            });
-            group.cfs_rq.push(cfs);
-            group.se.push(se);
-        }
-        self.tgs.push(group);
-        for cpu in (0..nr_cpus).map(CpuId::from) {
-            self.update_rq_clock(cpu, now);
-            let (cfs, se) = (self.tg(tg).cfs_rq[cpu.index()], self.tg(tg).se[cpu.index()]);
-            self.init_entity_runnable_average(se);
-            self.attach_entity_cfs_rq(se);
-            if self.cfs(cfs).throttle_count > 0 {
-                self.stop_pelt_clock(cfs);
+        });
+        let entity = Entity { load: LoadWeight::new(NICE_0_LOAD), ..Entity::default() };
+        self.begin_on_each_cpu(tg, &CfsRq::new(creator, tg), &entity, |sched, cpu, cfs, se| {
+            sched.update_rq_clock(cpu, now);
+            sched.init_entity_runnable_average(se);
+            sched.attach_entity_cfs_rq(se);
+            if sched.cfs(cfs).throttle_count > 0 {
+                sched.stop_pelt_clock(cfs);
             }
-        }
+        });
         if shares != NICE_0_LOAD {
             self.set_shares(tg, shares, now);
         }
@@ -77,16 +60,16 @@ impl Sched {
             return;
         }
         self.tgs[tg.0 as usize].shares = shares;
-        for cpu in (0..self.rqs.len()).map(CpuId::from) {
-            self.update_rq_clock(cpu, now);
-            let mut level = Some(self.tg(tg).se[cpu.index()]);
+        self.on_each_cpu(tg, |sched, cpu, _, se| {
+            sched.update_rq_clock(cpu, now);
+            let mut level = Some(se);
             while let Some(se) = level {
-                let cfs = self.cfs_rq_of(se);
-                self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
-                self.update_cfs_group(se);
-                level = self.se(se).parent;
+                let cfs = sched.cfs_rq_of(se);
+                sched.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
+                sched.update_cfs_group(se);
+                level = sched.se(se).parent;
             }
-        }
+        });
     }
 
     /// Makes a group idle (all of it counts as SCHED_IDLE beside its siblings), or not. A kernel
@@ -99,15 +82,12 @@ impl Sched {
             return;
         }
         self.tgs[tg.0 as usize].idle = idle;
-        for cpu in (0..self.rqs.len()).map(CpuId::from) {
-            self.set_idle_on_cpu(tg, cpu, idle);
-        }
+        self.on_each_cpu(tg, |sched, _, cfs, se| sched.set_idle_on_cpu(cfs, se, idle));
         let shares = if idle { WEIGHT_IDLEPRIO << LOAD_SHIFT } else { NICE_0_LOAD };
         self.set_shares(tg, shares, now);
     }
 
-    fn set_idle_on_cpu(&mut self, tg: TgId, cpu: CpuId, idle: bool) {
-        let (cfs, se) = (self.tg(tg).cfs_rq[cpu.index()], self.tg(tg).se[cpu.index()]);
+    fn set_idle_on_cpu(&mut self, cfs: CfsRqId, se: SeId, idle: bool) {
         self.cfs_mut(cfs).idle = idle;
         let was_idle = self.se_is_idle(se);
         self.se_mut(se).idle = idle;

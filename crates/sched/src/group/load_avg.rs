@@ -50,7 +50,7 @@ impl Sched {
         }
         let now = self.rqs[cpu].clock + PELT_EPOCH;
         for tg in 1..self.tgs.len() {
-            let cfs = self.tgs[tg].cfs_rq[cpu.index()];
+            let (cfs, _) = self.made_on_cpu(TgId(tg as u32), cpu);
             let contrib = self.cfs(cfs).tg_load_avg_contrib as i64;
             self.write_tg_load_avg(cfs, -contrib, now);
         }
@@ -106,7 +106,7 @@ mod tests {
                 (3_000, 2, 10),
                 (3_500, 0, 0),
             ] {
-                let cfs = sched.tg(tg).cfs_rq[cpu as usize];
+                let (cfs, _) = sched.made_on_cpu(tg, CpuId(cpu));
                 sched.update_rq_clock(CpuId(cpu), Time(NOW.0 + us * 1_000 + 1));
                 sched.cfs_mut(cfs).avg.load_avg = load;
                 sched.effects.clear();
@@ -137,7 +137,7 @@ mod tests {
         assert!(sched.effects.is_empty());
 
         let tg = sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), NOW);
-        let cfs = sched.tg(tg).cfs_rq[1];
+        let (cfs, _) = sched.made_on_cpu(tg, CpuId(1));
         sched.cfs_mut(cfs).avg.load_avg = 500;
         sched.update_tg_load_avg(cfs);
         assert_eq!(sched.tg(tg).load_avg, [500]);

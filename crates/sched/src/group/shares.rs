@@ -87,7 +87,7 @@ mod tests {
                 let mut drawn = draw(&alloc::format!("{kernel}+NO_SCALE_DOWN_FLOOR"), "1x1x2 | 0[]");
                 let sched = &mut drawn.sched;
                 let tg = sched.new_group(TgId::ROOT, shares, CpuId(0), NOW);
-                let cfs = sched.tg(tg).cfs_rq[0];
+                let (cfs, _) = sched.made_on_cpu(tg, CpuId(0));
                 sched.tgs[tg.0 as usize].shares = shares;
                 sched.tgs[tg.0 as usize].load_avg[0] = tg_load;
                 let queue = sched.cfs_mut(cfs);
@@ -108,7 +108,8 @@ mod tests {
             let mut drawn = draw(kernel, "1x1x2 | 0[]");
             let sched = &mut drawn.sched;
             let tg = sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), NOW);
-            let (cfs, se) = (sched.tg(tg).cfs_rq[0], sched.tg(tg).se[0]);
+            let (cfs, se) = sched.made_on_cpu(tg, CpuId(0));
+            let se = se.expect("not the root");
             let mut outcome = alloc::string::String::new();
             for (what, weight, throttled, own) in [
                 ("empty", 0, 0, 5000),
