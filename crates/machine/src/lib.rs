@@ -18,6 +18,7 @@ mod idle_state;
 mod ipi;
 mod irq;
 mod machine;
+mod readers;
 mod shared;
 mod smt;
 mod without;

@@ -23,6 +23,7 @@
 
 use schedlab_topology::{CpuId, Topology};
 
+use crate::readers::{Many, Readers};
 use crate::{Machine, Mechanism};
 
 /// How far a line comes.
@@ -56,6 +57,8 @@ struct Object {
     /// The farthest sharer from the owner, and how many lines were read; 0 lines if no CPU read since.
     far: Step,
     read: u8,
+    /// CPUs that have read since the last write; for the first objects `SharedLines::sharers` has them.
+    readers: Readers,
     /// LLCs, modulo 64, in which a copy is.
     llcs: u64,
     /// The move under way, or the last one.
@@ -79,8 +82,10 @@ pub struct SharedLines {
     shared: u64,
     contended: u64,
     objects: Vec<Object>,
-    /// CPUs that have read since the last write, by object.
+    /// CPUs that have read since the last write, by object: of the first objects, one for each CPU, all of which look.
     sharers: Vec<u64>,
+    /// Of objects that more CPUs have read than their entry has room for.
+    many: Many,
     /// By CPU, which of the first objects it has: one for each CPU, the run queues of the engine.
     has: Vec<u64>,
     on: bool,
@@ -119,7 +124,8 @@ impl SharedLines {
             shared: 0,
             contended: 1000,
             objects: Vec::new(),
-            sharers: Vec::new(),
+            sharers: vec![0; nr_cpus * nr_cpus.div_ceil(64)],
+            many: Many::new(nr_cpus),
             has: vec![0; nr_cpus * nr_cpus.div_ceil(64)],
             on: true,
         };
@@ -145,12 +151,18 @@ impl SharedLines {
         self.on = machine.has(Mechanism::CacheLines) && !machine.shared_clock;
     }
 
+    /// About so many more will be made.
+    pub fn expect(&mut self, count: usize) {
+        self.objects.reserve(count);
+    }
+
     /// Makes objects up to a number; new ones are in no cache.
     pub fn make(&mut self, count: usize) {
         let none = Object {
             owner: NOBODY,
             far: Step::Own,
             read: 0,
+            readers: Readers::NONE,
             llcs: 0,
             from: 0,
             until: 0,
@@ -159,7 +171,6 @@ impl SharedLines {
         };
         if count > self.objects.len() {
             self.objects.resize(count, none);
-            self.sharers.resize(count * self.words, 0);
         }
     }
 
@@ -241,14 +252,19 @@ impl SharedLines {
 
     /// A CPU reads so many lines of an object at a time.
     pub fn read(&mut self, object: usize, cpu: CpuId, lines: u64, at: u64) -> Took {
-        let it = &self.objects[object];
-        let (word, bit) = (object * self.words + cpu.index() / 64, 1 << (cpu.index() % 64));
-        if !self.on || it.owner == cpu.0 || self.sharers[word] & bit != 0 {
+        let it = &mut self.objects[object];
+        if !self.on || it.owner == cpu.0 {
             return Took::default();
         }
-        self.sharers[word] |= bit;
         if object < self.nr_cpus {
+            let (word, bit) = (object * self.words + cpu.index() / 64, 1 << (cpu.index() % 64));
+            if self.sharers[word] & bit != 0 {
+                return Took::default();
+            }
+            self.sharers[word] |= bit;
             self.gains(object, cpu);
+        } else if !it.readers.add(cpu, &mut self.many) {
+            return Took::default();
         }
         let llc = 1 << self.llc[cpu.index()];
         let owner = self.objects[object].owner;
@@ -293,12 +309,12 @@ impl SharedLines {
         } else {
             lines * self.prices[self.step(CpuId(it.owner), cpu) as usize]
         };
-        if it.read > 0 || it.owner == NOBODY {
+        let read = it.read > 0 || it.owner == NOBODY;
+        if read && object >= self.nr_cpus {
+            self.objects[object].readers.clear(&mut self.many);
+        } else if read {
             for word in 0..self.words {
                 let mut gone = std::mem::take(&mut self.sharers[object * self.words + word]);
-                if object >= self.nr_cpus {
-                    continue;
-                }
                 let (of, bit) = (object / 64, 1 << (object % 64));
                 while gone != 0 {
                     self.has[(word * 64 + gone.trailing_zeros() as usize) * self.words + of] &= !bit;
