@@ -93,6 +93,8 @@ pub trait Scheduler {
     fn runtime(&self, task: TaskId) -> [u64; 2];
     /// Whether a task may run on a CPU now.
     fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool;
+    /// About so many tasks will be made.
+    fn expect_tasks(&mut self, _count: usize) {}
     /// Makes a task; tasks are numbered in the order in which they are made.
     fn new_task(&mut self, spec: &NewTask, parent: Option<TaskId>, now: Time) -> TaskId;
     /// A task that was made sleeps, or the like, before it was ever woken.
@@ -405,6 +407,9 @@ impl Scheduler for Sched {
     #[inline]
     fn set_polling(&mut self, cpu: CpuId, polling: bool) {
         self.rqs[cpu].polling = polling;
+    }
+    fn expect_tasks(&mut self, count: usize) {
+        self.tasks.reserve(count);
     }
     fn linger(&mut self) -> bool {
         self.lingers = true;

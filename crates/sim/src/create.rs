@@ -13,6 +13,7 @@ use schedlab_workload::{CommId, Cursor, Naming, Pc, Placed, Process, SpecId};
 use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::{Engine, FIRST_USER_PID};
+use crate::few::Few;
 use crate::outcome::{End, Stuck};
 use crate::rng::Stream;
 use crate::task::{Mode, Role, Stage, Task, Wait};
@@ -159,6 +160,15 @@ impl<S: Scheduler> Engine<'_, S> {
         pid
     }
 
+    /// Makes room for the tasks that start by themselves and those of the kernel: a table that grows to its size by doubling
+    /// leaves as much memory again behind.
+    pub fn expect_tasks(&mut self) {
+        let count = self.workload.roots().count() + 2 * self.machine.topology.nr_cpus();
+        self.tasks.reserve(count);
+        self.sched.expect_tasks(count);
+        self.places.expect_tasks(count);
+    }
+
     /// Makes a task in the scheduler and in the engine.
     pub fn make_task(&mut self, new: &NewTask, birth: Birth) -> TaskId {
         let id = self.sched.new_task(new, birth.parent, self.now);
@@ -190,7 +200,7 @@ impl<S: Scheduler> Engine<'_, S> {
             wait: Wait::Nothing,
             spins_for: None,
             holds: Vec::new(),
-            owes: Vec::new(),
+            owes: Few::new(),
             call: Stage::Fetch,
             noisy: false,
             serves: None,
@@ -212,7 +222,7 @@ impl<S: Scheduler> Engine<'_, S> {
             parent: birth.parent,
             children: 0,
             zombies: 0,
-            forked: Vec::new(),
+            forked: Few::new(),
             joiner: None,
             since: self.now,
             off_cpu_at: self.now,

@@ -411,6 +411,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         engine.crowds = engine.warmth && wants(if engine.shares_l2 { 0 } else { least_l2 / 2 });
         *engine.sched.looked() = Looked::of(topology.nr_cpus());
         engine.lingers = engine.sched.linger();
+        engine.expect_tasks();
         engine.turns = machine
             .shared_clock
             .then(|| crate::turns::Turns::new(topology.nr_cpus(), engine.sched.tick_ns(), seed));

@@ -31,6 +31,7 @@ mod event;
 mod exec;
 mod exit;
 mod explain;
+mod few;
 mod groups;
 mod handlers;
 mod idle;

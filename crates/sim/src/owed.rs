@@ -67,7 +67,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// A task runs again: it pays what it owes.
     pub fn pays(&mut self, task: TaskId) {
-        for &sem in &self.tasks[task.index()].owes {
+        for &sem in self.tasks[task.index()].owes.iter() {
             if self.objects.owed[sem.index()].sleeper.is_some() {
                 self.queue.push(self.now, Event::Pay { sem });
             }

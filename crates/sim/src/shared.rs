@@ -126,6 +126,11 @@ impl Places {
         }
     }
 
+    /// About so many tasks will be made.
+    pub fn expect_tasks(&mut self, count: usize) {
+        self.lines.expect(count);
+    }
+
     /// A task is made on a CPU.
     pub fn new_task(&mut self, task: TaskId, cpu: CpuId) {
         let object = self.tasks_from() + task.index();

@@ -9,6 +9,7 @@ use schedlab_workload::{
     SemId, SpecId, WordId,
 };
 
+use crate::few::Few;
 use crate::locks::KernelLock;
 use crate::rng::Stream;
 
@@ -179,7 +180,7 @@ pub(crate) struct Task {
     /// Mutexes of the kernel that it holds.
     pub holds: Vec<KernelLock>,
     /// Semaphores at which it owes posts.
-    pub owes: Vec<SemId>,
+    pub owes: Few<SemId>,
     /// The call on a pipe that it is in.
     pub call: Stage,
     /// A source of noise: it works.
@@ -212,7 +213,7 @@ pub(crate) struct Task {
     /// Those that have ended and were not waited for.
     pub zombies: u32,
     /// The last task forked from each spec, for joining.
-    pub forked: Vec<(SpecId, TaskId)>,
+    pub forked: Few<(SpecId, TaskId)>,
     /// The task that waits in a join for this task.
     pub joiner: Option<TaskId>,
     /// When it was switched in.

@@ -37,14 +37,25 @@ pub struct OneKind {
 #[derive(Clone, Copy, Debug, Default)]
 struct Task {
     comm: Comm,
-    kind: u32,
-    /// Since when it waits, and whether it was woken.
-    waits: Option<(Time, bool)>,
-    runs: Option<Time>,
+    doing: Doing,
     ran: Duration,
-    /// When and where it got a CPU last.
-    came: Option<(Time, CpuId)>,
+    /// When and where it got a CPU last, if it did.
+    came_at: Time,
+    came_to: CpuId,
+    came: bool,
     seen: bool,
+    kind: u32,
+}
+
+/// What a task is at. A run may have a hundred thousand tasks, so this is small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Doing {
+    /// It sleeps, or nothing is known.
+    #[default]
+    Nothing,
+    Runs(Time),
+    /// Since when it waits, and whether it was woken.
+    Waits(Time, bool),
 }
 
 /// The name of a kind: without the number at its end, and of a kernel's thread without what follows the slash.
@@ -72,8 +83,8 @@ impl Kinds {
     pub fn last_cpu(&self, name: &str) -> Option<CpuId> {
         let kind = self.kinds.iter().position(|kind| kind.name == name)?;
         let of_kind = |task: &&Task| task.seen && task.kind == kind as u32;
-        let came = self.tasks.iter().map(|(_, task)| task).filter(of_kind).filter_map(|task| task.came);
-        came.max_by_key(|(time, _)| *time).map(|(_, cpu)| cpu)
+        let came = self.tasks.iter().map(|(_, task)| task).filter(of_kind).filter(|task| task.came);
+        came.max_by_key(|task| task.came_at).map(|task| task.came_to)
     }
 
     /// The CPU time of all tasks.
@@ -88,14 +99,17 @@ impl Kinds {
         for task in self.tasks.iter_mut() {
             let kind = kinds.get_mut(task.kind as usize);
             let Some(kind) = kind.filter(|_| task.seen) else { continue };
-            if let Some(since) = task.runs.take() {
-                task.ran += now.since(since);
-                kind.runs.record(now.since(since).0);
-            }
-            if let Some((since, woken)) = task.waits.take() {
-                kind.waits.record(now.since(since).0);
-                if woken {
-                    kind.latency.record(now.since(since).0);
+            match std::mem::take(&mut task.doing) {
+                Doing::Nothing => {}
+                Doing::Runs(since) => {
+                    task.ran += now.since(since);
+                    kind.runs.record(now.since(since).0);
+                }
+                Doing::Waits(since, woken) => {
+                    kind.waits.record(now.since(since).0);
+                    if woken {
+                        kind.latency.record(now.since(since).0);
+                    }
                 }
             }
         }
@@ -114,11 +128,8 @@ impl Kinds {
         }
         for task in self.tasks.iter_mut() {
             task.ran = Duration::ZERO;
-            task.seen = task.runs.is_some() || task.waits.is_some();
-            if let Some(since) = &mut task.runs {
-                *since = now;
-            }
-            if let Some((since, _)) = &mut task.waits {
+            task.seen = task.doing != Doing::Nothing;
+            if let Doing::Runs(since) | Doing::Waits(since, _) = &mut task.doing {
                 *since = now;
             }
         }
@@ -139,18 +150,18 @@ impl Kinds {
 
     fn leaves(&mut self, now: Time, pid: Pid, comm: Comm, since: Time, waits: bool) {
         let (task, kind) = self.kind(pid, comm);
-        let since = task.runs.take().unwrap_or(since);
+        let since = if let Doing::Runs(since) = task.doing { since } else { since };
         task.ran += now.since(since);
-        task.waits = waits.then_some((now, false));
+        task.doing = if waits { Doing::Waits(now, false) } else { Doing::Nothing };
         kind.runs.record(now.since(since).0);
     }
 
     fn comes(&mut self, (now, cpu): (Time, CpuId), pid: Pid, comm: Comm, latency: Option<Duration>) {
         let (task, kind) = self.kind(pid, comm);
-        task.runs = Some(now);
-        task.came = Some((now, cpu));
-        let waited = latency.or_else(|| task.waits.map(|(since, _)| now.since(since)));
-        task.waits = None;
+        let waits = if let Doing::Waits(since, _) = task.doing { Some(now.since(since)) } else { None };
+        let waited = latency.or(waits);
+        task.doing = Doing::Runs(now);
+        (task.came_at, task.came_to, task.came) = (now, cpu, true);
         if let Some(latency) = latency {
             kind.latency.record(latency.0);
         }
@@ -182,8 +193,8 @@ impl Kinds {
             | Kind::SchedWakeup { comm, pid, .. }
             | Kind::SchedWakeupNew { comm, pid, .. } => {
                 let (task, _) = self.kind(pid, comm);
-                if task.runs.is_none() && task.waits.is_none() {
-                    task.waits = Some((now, true));
+                if task.doing == Doing::Nothing {
+                    task.doing = Doing::Waits(now, true);
                 }
             }
             _ => {}
