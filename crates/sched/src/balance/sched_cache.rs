@@ -107,7 +107,13 @@ impl Runtimes {
     fn add(&mut self, cpu: CpuId, epoch: u64, runtime: u64) {
         match self.place(cpu) {
             Ok(at) => self.0[at].1.runtime += runtime,
-            Err(at) => self.0.insert(at, (cpu, EpochTime { epoch, runtime })),
+            Err(at) => {
+                // Of a hundred thousand processes most run on one CPU: a vector begins with room for four.
+                if self.0.is_empty() {
+                    self.0.reserve_exact(1);
+                }
+                self.0.insert(at, (cpu, EpochTime { epoch, runtime }));
+            }
         }
     }
 }
