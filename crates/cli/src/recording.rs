@@ -276,8 +276,16 @@ impl Recording {
 
 impl Recording {
     /// Whether the machine has the CPUs that an event names.
+    #[inline]
     fn fits(&self, event: &Event) -> Result<(), Error> {
-        let Some(Limit { name, nr_cpus, option }) = &self.machine else { return Ok(()) };
+        match &self.machine {
+            None => Ok(()),
+            Some(limit) => self.fits_machine(event, limit),
+        }
+    }
+
+    fn fits_machine(&self, event: &Event, limit: &Limit) -> Result<(), Error> {
+        let Limit { name, nr_cpus, option } = limit;
         let cpu = event.highest_cpu();
         if cpu.index() < *nr_cpus {
             return Ok(());

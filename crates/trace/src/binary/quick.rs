@@ -1,6 +1,6 @@
 //! The most frequent records of a file, read at fixed offsets.
 //!
-//! A switch or a wake-up consists of names of 16 bytes and numbers of 4 or 8 bytes. Where a file's format confirms
+//! A switch, a wake-up or an interrupt consists of names of 16 bytes and numbers of 4 or 8 bytes. Where a file's format confirms
 //! that, the fields are read at their offsets, without a lookup by name. Any other layout is read field by field.
 
 use schedlab_topology::CpuId;
@@ -9,7 +9,7 @@ use schedlab_units::Pid;
 use super::Endian;
 use super::format::{FieldKind, Format, States};
 use crate::comm::{COMM_LEN, Comm};
-use crate::event::Kind;
+use crate::event::{Kind, Softirq};
 
 /// The offsets of an event's fields.
 #[derive(Clone, Debug)]
@@ -34,6 +34,12 @@ enum Sort {
     Runtime {
         vruntime: bool,
     },
+    WithoutIpi,
+    IrqExit,
+    SoftirqRaise,
+    SoftirqEntry,
+    SoftirqExit,
+    CpuIdle,
 }
 
 impl Quick {
@@ -52,6 +58,12 @@ impl Quick {
             "sched_wakeup_new" => (Sort::WakeupNew, &wake),
             "sched_migrate_task" => (Sort::Migrate, &["comm", "pid", "prio", "orig_cpu", "dest_cpu"]),
             "sched_stat_runtime" => (Sort::Runtime { vruntime }, &runtime[..3 + usize::from(vruntime)]),
+            "sched_wake_idle_without_ipi" => (Sort::WithoutIpi, &["cpu"]),
+            "irq_handler_exit" => (Sort::IrqExit, &["irq", "ret"]),
+            "softirq_raise" => (Sort::SoftirqRaise, &["vec"]),
+            "softirq_entry" => (Sort::SoftirqEntry, &["vec"]),
+            "softirq_exit" => (Sort::SoftirqExit, &["vec"]),
+            "cpu_idle" => (Sort::CpuIdle, &["state", "cpu_id"]),
             _ => return None,
         };
         let mut quick = Quick { sort, at: [0; 7], state_size: 0, len: 0 };
@@ -64,6 +76,7 @@ impl Quick {
                     matches!(field.size, 4 | 8)
                 }
                 ("runtime" | "vruntime", FieldKind::Uint) => field.size == 8,
+                ("vec" | "state" | "cpu_id", FieldKind::Uint) => field.size == 4,
                 (_, FieldKind::Int) => field.size == 4,
                 _ => false,
             };
@@ -119,6 +132,12 @@ impl Quick {
                 runtime: fields.long(2)?,
                 vruntime: if vruntime { Some(fields.long(3)?) } else { None },
             },
+            Sort::WithoutIpi => Kind::SchedWakeIdleWithoutIpi { cpu: fields.cpu(0)? },
+            Sort::IrqExit => Kind::IrqHandlerExit { irq: fields.int(0)?, handled: fields.int(1)? != 0 },
+            Sort::SoftirqRaise => Kind::SoftirqRaise { vec: fields.softirq()? },
+            Sort::SoftirqEntry => Kind::SoftirqEntry { vec: fields.softirq()? },
+            Sort::SoftirqExit => Kind::SoftirqExit { vec: fields.softirq()? },
+            Sort::CpuIdle => Kind::CpuIdle { state: fields.int(0)? as u32, cpu: fields.cpu(1)? },
         })
     }
 }
@@ -153,6 +172,11 @@ impl Fields<'_> {
     #[inline]
     fn cpu(&self, field: usize) -> Option<CpuId> {
         self.int(field)?.try_into().ok().map(CpuId)
+    }
+
+    #[inline]
+    fn softirq(&self) -> Option<Softirq> {
+        self.int(0)?.try_into().ok().map(Softirq)
     }
 
     #[inline]
@@ -215,6 +239,12 @@ mod tests {
         );
         check("sched_stat_runtime", &[comm, pid, ("u64 runtime", 32, 8, 0)], 40);
         check("sched_stat_runtime", &[comm, pid, ("u64 runtime", 32, 8, 0), ("u64 vruntime", 40, 8, 0)], 48);
+        check("sched_wake_idle_without_ipi", &[("int cpu", 8, 4, 1)], 12);
+        check("irq_handler_exit", &[("int irq", 8, 4, 1), ("int ret", 12, 4, 1)], 16);
+        for name in ["softirq_raise", "softirq_entry", "softirq_exit"] {
+            check(name, &[("unsigned int vec", 8, 4, 0)], 12);
+        }
+        check("cpu_idle", &[("u32 state", 8, 4, 0), ("u32 cpu_id", 12, 4, 0)], 16);
         for state in [8, 4] {
             check(
                 "sched_switch",

@@ -31,6 +31,8 @@ struct Entry {
     states: States,
     /// Offset and size of flags, preemption count and task.
     common: [(usize, usize); 3],
+    /// They are where every kernel has had them.
+    usual: bool,
     sort: Sort,
     quick: Option<Quick>,
     /// Of a decision, its name alone.
@@ -84,7 +86,8 @@ impl Entry {
         let quick = Quick::of(&format, endian);
         let decision = sort == Sort::Text && DECISIONS.contains(&format.name.as_str());
         let unread = decision.then(|| Unknown::new(&format.name, ""));
-        Entry { states: format.states(), common, sort, quick, unread, answers: Vec::new(), format }
+        let usual = endian == Endian::Little && common == [(2, 1), (3, 1), (4, 4)];
+        Entry { states: format.states(), common, usual, sort, quick, unread, answers: Vec::new(), format }
     }
 }
 
@@ -160,10 +163,16 @@ impl Formats {
         let Some(Some(entry)) = self.by_id.get_mut(usize::from(id)) else {
             return Err(format!("no format for event {id}"));
         };
-        let Entry { format, states, common: places, sort, quick, unread, answers } = &mut **entry;
-        let [flags, preempt_count, pid] = *places;
-        let (flags, preempt_count) = (common(flags)? as u8, common(preempt_count)? as u8);
-        let pid = common(pid)? as i32;
+        let Entry { format, states, common: places, usual, sort, quick, unread, answers } = &mut **entry;
+        let (flags, preempt_count, pid) = match record.first_chunk() {
+            Some(&[_, _, flags, preempt_count, a, b, c, d]) if *usual => {
+                (flags, preempt_count, i32::from_le_bytes([a, b, c, d]))
+            }
+            _ => {
+                let [flags, preempt_count, pid] = *places;
+                (common(flags)? as u8, common(preempt_count)? as u8, common(pid)? as i32)
+            }
+        };
         let flags = Flags::from_record(flags, preempt_count);
         if let Some(unread) = unread.as_ref().filter(|_| self.without_decisions) {
             return Ok(Decoded { pid: Pid(pid), flags, kind: Kind::Unknown(unread.clone()) });

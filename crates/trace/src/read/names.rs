@@ -18,6 +18,9 @@ pub(super) struct Names {
 
 const PAGE: usize = 256;
 
+/// What the idle tasks are called.
+const IDLE: Comm = Comm::new(b"<idle>");
+
 /// PID_MAX_LIMIT: pids are smaller.
 const PID_MAX: usize = 1 << 22;
 
@@ -58,7 +61,7 @@ impl Names {
             _ => {}
         }
         if event.pid == Pid::IDLE {
-            event.comm = Comm::from("<idle>");
+            event.comm = IDLE;
         } else if let Some(task) = self.known(event.pid) {
             event.comm = task.comm;
             event.tgid = event.tgid.or(task.tgid);

@@ -14,9 +14,9 @@ const WAITING_MAX: usize = 1 << 20;
 
 /// Items that wait for their time.
 pub(super) struct Rounds<T> {
-    waiting: VecDeque<(Time, T)>,
-    /// How many items at the front are sorted, with no older ones to come.
-    ready: usize,
+    /// Those before which no older ones will come, in order.
+    ready: VecDeque<(Time, T)>,
+    waiting: Vec<(Time, T)>,
     waiting_max: usize,
     /// The newest time overall, and the newest of the previous rounds.
     newest: Time,
@@ -27,8 +27,8 @@ impl<T> Rounds<T> {
     /// For a file in which rounds are marked, or are not.
     pub fn new(marked: bool) -> Rounds<T> {
         Rounds {
-            waiting: VecDeque::new(),
-            ready: 0,
+            ready: VecDeque::new(),
+            waiting: Vec::new(),
             waiting_max: if marked { usize::MAX } else { WAITING_MAX },
             newest: Time::ZERO,
             newest_before: Time::ZERO,
@@ -38,10 +38,10 @@ impl<T> Rounds<T> {
     /// Adds an item at its time.
     pub fn push(&mut self, time: Time, item: T) {
         self.newest = self.newest.max(time);
-        self.waiting.push_back((time, item));
-        if self.waiting.len() - self.ready >= self.waiting_max {
-            self.sorted();
-            self.ready += self.waiting_max / 2;
+        self.waiting.push((time, item));
+        if self.waiting.len() >= self.waiting_max {
+            self.sort();
+            self.ready.extend(self.waiting.drain(..self.waiting_max / 2));
         }
     }
 
@@ -52,14 +52,15 @@ impl<T> Rounds<T> {
 
     /// The next item, if it is certain which one that is.
     pub fn pop(&mut self) -> Option<(Time, T)> {
-        self.ready = self.ready.checked_sub(1)?;
-        self.waiting.pop_front()
+        self.ready.pop_front()
     }
 
     /// Ends a round.
     pub fn finish_round(&mut self) {
         let end = self.newest_before;
-        self.ready += self.sorted().partition_point(|(time, _)| *time <= end);
+        self.sort();
+        let complete = self.waiting.partition_point(|(time, _)| *time <= end);
+        self.ready.extend(self.waiting.drain(..complete));
         self.newest_before = self.newest;
     }
 
@@ -69,11 +70,8 @@ impl<T> Rounds<T> {
         self.finish_round();
     }
 
-    /// Sorts the items that are not ready.
-    fn sorted(&mut self) -> &[(Time, T)] {
-        let rest = &mut self.waiting.make_contiguous()[self.ready..];
-        rest.sort_by_key(|(time, _)| *time);
-        rest
+    fn sort(&mut self) {
+        self.waiting.sort_by_key(|(time, _)| *time);
     }
 }
 
@@ -98,7 +96,7 @@ mod tests {
     fn without_marks_memory_is_bounded() {
         let mut rounds = Rounds::new(false);
         (0..WAITING_MAX as u64 + 10).rev().for_each(|time| rounds.push(Time(time), ()));
-        assert!(rounds.waiting.len() - rounds.ready < WAITING_MAX);
+        assert!(rounds.waiting.len() < WAITING_MAX);
         assert_eq!(rounds.pop().map(|(time, ())| time), Some(Time(10)));
     }
 

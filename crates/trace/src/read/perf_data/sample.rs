@@ -33,6 +33,85 @@ pub(super) struct Attr {
     pub sample_type: u64,
     pub read_format: u64,
     pub flags: u64,
+    /// Where the fields of a sample are, if they are at the same place in each.
+    places: Option<Places>,
+}
+
+/// Offsets of the fields that are read from a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Places {
+    task: Option<u16>,
+    time: Option<u16>,
+    cpu: Option<u16>,
+    /// The size of the raw data, before them.
+    raw: Option<u16>,
+    /// How long a sample is without them.
+    len: u16,
+}
+
+impl Places {
+    /// None if the fields before the raw data have no fixed size.
+    fn of(sample_type: u64) -> Option<Places> {
+        if sample_type & (bit::READ | bit::CALLCHAIN) != 0 {
+            return None;
+        }
+        let mut places = Places::default();
+        for field in [
+            bit::IDENTIFIER,
+            bit::IP,
+            bit::TID,
+            bit::TIME,
+            bit::ADDR,
+            bit::ID,
+            bit::STREAM_ID,
+            bit::CPU,
+            bit::PERIOD,
+            bit::RAW,
+        ] {
+            if sample_type & field == 0 {
+                continue;
+            }
+            match field {
+                bit::TID => places.task = Some(places.len),
+                bit::TIME => places.time = Some(places.len),
+                bit::CPU => places.cpu = Some(places.len),
+                bit::RAW => places.raw = Some(places.len),
+                _ => {}
+            }
+            places.len += if field == bit::RAW { 4 } else { 8 };
+        }
+        Some(places)
+    }
+
+    #[inline]
+    fn sample<'a>(&self, body: &'a [u8], endian: Endian) -> Option<Sample<'a>> {
+        if body.len() < usize::from(self.len) {
+            return None;
+        }
+        let half = |at: u16| -> Option<u32> {
+            let bytes = *body.get(usize::from(at)..)?.first_chunk()?;
+            Some(if endian == Endian::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+        };
+        let word = |at: u16| -> Option<u64> {
+            let bytes = *body.get(usize::from(at)..)?.first_chunk()?;
+            Some(if endian == Endian::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+        };
+        let pid = |at| half(at).map(|pid| Pid(pid as i32));
+        let raw = |at: u16| {
+            let start = usize::from(at) + 4;
+            let size = half(at)? as usize;
+            body.get(start..start.checked_add(size)?)
+        };
+        Some(Sample {
+            task: self.task.and_then(|at| Some((pid(at)?, pid(at + 4)?))),
+            time: self.time.and_then(word).map(Time),
+            cpu: self.cpu.and_then(|at| cpu_id(half(at)?.into())),
+            raw: match self.raw {
+                Some(at) => Some(raw(at)?),
+                None => None,
+            },
+        })
+    }
 }
 
 /// The attributes of all events, and which event has which.
@@ -63,7 +142,9 @@ impl Attrs {
     /// Adds an event's attributes, as the kernel lays them out, and its ids.
     pub fn add(&mut self, attr: &[u8], ids: &[u8]) {
         let word = |offset| self.endian.uint_at(attr, offset, 8).unwrap_or(0);
-        let attr = Attr { sample_type: word(24), read_format: word(32), flags: word(40) };
+        let sample_type = word(24);
+        let places = Places::of(sample_type);
+        let attr = Attr { sample_type, read_format: word(32), flags: word(40), places };
         self.all.push(attr);
         self.differ |= attr != self.all[0];
         for id in ids.chunks_exact(8) {
@@ -81,19 +162,28 @@ impl Attrs {
 
     /// The attributes of a record's event. If the events have different attributes, its id is first in a sample and
     /// last in other records.
-    fn of(&self, body: &[u8], sample: bool) -> Option<Attr> {
-        let first = *self.all.first()?;
+    #[inline]
+    fn of(&self, body: &[u8], sample: bool) -> Option<&Attr> {
+        let first = self.all.first()?;
         if !self.differ || first.sample_type & bit::IDENTIFIER == 0 {
             return Some(first);
         }
         let offset = if sample { 0 } else { body.len().checked_sub(8)? };
         let id = self.endian.uint_at(body, offset, 8)?;
-        Some(self.by_id.get(&id).map_or(first, |&i| self.all[i]))
+        Some(self.by_id.get(&id).map_or(first, |&i| &self.all[i]))
     }
 
     /// Reads a sample. `None` if it is too short.
     pub fn sample<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
         let attr = self.of(body, true)?;
+        match &attr.places {
+            Some(places) => places.sample(body, self.endian),
+            None => self.sample_by_field(body, attr),
+        }
+    }
+
+    /// The same of a sample whose fields may have any size.
+    fn sample_by_field<'a>(&self, body: &'a [u8], attr: &Attr) -> Option<Sample<'a>> {
         let mut fields = Fields { rest: body, endian: self.endian };
         let mut sample = Sample::default();
         let has = |bit| attr.sample_type & bit != 0;
@@ -247,9 +337,30 @@ mod tests {
         for (endian, body) in [(Endian::Little, little), (Endian::Big, big)] {
             let mut attrs = Attrs::new(endian);
             let sample_type = bit::IDENTIFIER | bit::TID | bit::TIME | bit::CPU;
-            attrs.all.push(Attr { sample_type, read_format: 0, flags: SAMPLE_ID_ALL });
+            attrs.all.push(Attr { sample_type, flags: SAMPLE_ID_ALL, ..Attr::default() });
             assert_eq!((attrs.time(&body), attrs.cpu(&body)), (Some(Time(1000)), Some(CpuId(3))));
             assert_eq!(attrs.time(&[0; 9]), None);
         }
+    }
+
+    #[test]
+    fn a_sample_reads_the_same_at_once_and_field_by_field() {
+        let fields = [0, 1, 2, 3, 6, 7, 8, 9, 10, 16].map(|bit| 1u64 << bit);
+        for endian in [Endian::Little, Endian::Big] {
+            let attrs = Attrs::new(endian);
+            for set in 0..1u32 << fields.len() {
+                let chosen = fields.iter().enumerate().filter(|(n, _)| set >> n & 1 != 0);
+                let sample_type = chosen.fold(0, |all, (_, bit)| all | bit);
+                let attr = Attr { sample_type, ..Attr::default() };
+                let places = Places::of(sample_type).unwrap();
+                for len in [0, 3, 8, 12, 27, 40, 76, 90] {
+                    let body: Vec<u8> =
+                        (0..len).map(|n| if n % 4 == 3 { 0 } else { (n * 5 % 7) as u8 }).collect();
+                    let slow = attrs.sample_by_field(&body, &attr);
+                    assert_eq!(places.sample(&body, endian), slow, "{sample_type:#x}, {len} bytes");
+                }
+            }
+        }
+        assert_eq!(Places::of(bit::RAW | bit::CALLCHAIN), None);
     }
 }

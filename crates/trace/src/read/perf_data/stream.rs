@@ -1,6 +1,6 @@
 //! The records of a perf.data, one after the other, decompressed.
 
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::ops::Range;
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
@@ -33,7 +33,7 @@ pub(super) struct Stream<I> {
     broken: Option<(u64, &'static str)>,
 }
 
-impl<I: Read> Stream<I> {
+impl<I: BufRead> Stream<I> {
     /// The records in a part of the file; the input must be at its start.
     pub fn new(input: I, part: Range<u64>, endian: Endian) -> Stream<I> {
         Stream {
@@ -58,6 +58,9 @@ impl<I: Read> Stream<I> {
             let start = self.at;
             if self.broken.is_some() || self.end.saturating_sub(start) < 8 {
                 return Ok(None);
+            }
+            if let Some(kind) = self.take_at_hand() {
+                return Ok(Some((start, kind)));
             }
             let mut head = [0; 8];
             let read = self.read_up_to(&mut head)?;
@@ -95,6 +98,27 @@ impl<I: Read> Stream<I> {
                 kind => return Ok(Some((start, kind))),
             }
         }
+    }
+
+    /// Takes the next record if the whole of it lies in the input's buffer and it is not one that is handled here.
+    #[inline]
+    fn take_at_hand(&mut self) -> Option<u32> {
+        // What goes wrong here goes wrong again where it is reported.
+        let buffer = self.input.fill_buf().ok()?;
+        let &[a, b, c, d, _, _, e, f] = buffer.first_chunk()?;
+        let (kind, size) = match self.endian {
+            Endian::Little => (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f])),
+            Endian::Big => (u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f])),
+        };
+        let body = buffer.get(8..usize::from(size))?;
+        if matches!(kind, AUXTRACE | COMPRESSED | COMPRESSED2) {
+            return None;
+        }
+        self.body.clear();
+        self.body.extend_from_slice(body);
+        self.input.consume(usize::from(size));
+        self.at += u64::from(size);
+        Some(kind)
     }
 
     /// The content of the record taken last.
