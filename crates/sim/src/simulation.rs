@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use schedlab_machine::Machine;
-use schedlab_sched::{Experience, Kernel, Sched, Scheduler};
+use schedlab_sched::{Curr, Experience, Kernel, Sched, Scheduler};
 use schedlab_topology::CpuId;
 use schedlab_trace::Sink;
-use schedlab_units::Duration;
+use schedlab_units::{Duration, TaskId};
 use schedlab_workload::{Op, Workload};
 
 use crate::change::{self, Timed};
@@ -193,10 +193,25 @@ impl<'a> Simulation<'a> {
             let limits = Limits { events: limit.min(self.events), ..self.limits(&engine) };
             let end = engine.run(limits, sink);
             engine.sched.check();
+            engine.check_waiting();
             if end != End::Events(limit) || limit >= self.events {
                 return engine.outcome(end);
             }
             limit += every;
+        }
+    }
+}
+
+impl Engine<'_, Sched> {
+    /// A task that waits in a queue is on no CPU: balance passes take one that is for the one that runs.
+    fn check_waiting(&self) {
+        for (number, task) in self.sched.tasks.iter().enumerate() {
+            let waits = task.on_rq && self.sched.rqs[task.cpu].curr != Curr::Task(TaskId(number as u32));
+            assert!(
+                !waits || !task.on_cpu,
+                "task {number} waits on CPU {}, and is said to be on one",
+                task.cpu
+            );
         }
     }
 }

@@ -138,11 +138,16 @@ impl<S: Scheduler> Engine<'_, S> {
     ///
     /// Kernel: smp_cond_load_acquire(&p->on_cpu, !VAL) of try_to_wake_up(), kernel/sched/core.c.
     fn awaits_leaving(&mut self, cpu: CpuId, task: TaskId, path: WakePath) {
-        let leaves = self.tasks[task.index()].off_cpu_at;
-        if path == WakePath::Select && self.sched.task(task).on_cpu && self.sched.task(task).cpu != cpu {
+        if path != WakePath::Select || !self.sched.task(task).on_cpu {
+            return;
+        }
+        if self.sched.task(task).cpu != cpu {
+            let leaves = self.tasks[task.index()].off_cpu_at;
             let comes = self.now + Duration(self.cpus[cpu].overhead_ns());
             self.charge_time(cpu, Part::Waiting, leaves.since(comes).0);
         }
+        // Else balance passes would take it for one that runs, wherever it waits.
+        self.sched.finish_task_switch(task);
     }
 
     /// `sched_wakeup` on the CPU that queued the task.
@@ -162,6 +167,10 @@ impl<S: Scheduler> Engine<'_, S> {
         self.touch(cpu, Shared::WakeList(cpu), Access::Write, 0);
         for &task in &woken {
             let pending = self.pending(cpu);
+            if self.sched.task(task).on_cpu {
+                // This CPU has switched away from it, or it would not be here.
+                self.sched.finish_task_switch(task);
+            }
             self.sched.drain_one(task, self.now);
             if self.tracing {
                 self.emit_wakeup(cpu, Context::Hardirq, pending, task);
