@@ -38,7 +38,7 @@ pub struct Finding {
     pub guessed: bool,
     /// What also has to be true, and the trace does not show.
     pub provided: Vec<String>,
-    /// How many others have the same cause: the same rule, CPUs and kind of task.
+    /// How many others have the same cause: the same rule, CPUs and kind of task; where the rule is a guess, on any CPUs.
     #[serde(skip_serializing_if = "is_none")]
     pub alike: u64,
     /// Time lost in those, ns.
@@ -106,15 +106,19 @@ impl std::fmt::Display for Task {
 }
 
 impl Finding {
-    /// Whether another has the same cause: rule, CPUs, ways out, and the kind of the task that suffers.
+    /// Whether another has the same cause: rule, CPUs, ways out, and the kind of the task that suffers. A guess is the same one
+    /// on any CPU.
     fn has_cause_of(&self, other: &Finding) -> bool {
         let kind = |found: &Finding| found.tasks.first().map(|task| kind_name(&task.comm).to_owned());
         // A number in a rule says how, not why.
         let rule = |found: &Finding| {
             found.rule.as_ref().map(|rule| rule.split(',').next().unwrap_or(rule).to_owned())
         };
-        let place =
-            |found: &Finding| if found.place.is_empty() { found.cpus.clone() } else { found.place.clone() };
+        let place = |found: &Finding| match (found.guessed, found.place.is_empty()) {
+            (true, _) => Vec::new(),
+            (false, true) => found.cpus.clone(),
+            (false, false) => found.place.clone(),
+        };
         let cause = |found: &Finding| (rule(found), place(found), kind(found));
         !self.tasks.is_empty()
             && self.rule.is_some()

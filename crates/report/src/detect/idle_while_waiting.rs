@@ -231,7 +231,7 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &BesideIdle, wait: &Wai
             ms(lost.span),
             match lost.all_the_time {
                 true => format!("{} idle", were(idle)),
-                false => format!("one CPU or the other was idle, at last {}", cpus(idle)),
+                false => format!("some CPU was idle, at last {}", cpus(idle)),
             },
         ),
         place: numbers(idle),
@@ -415,7 +415,7 @@ mod tests {
             "",
             &script,
             expect![[r#"
-            0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it one CPU or the other was idle, at last CPU 2
+            0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it some CPU was idle, at last CPU 2
               rule   not in the trace; it may be SIS_UTIL, SIS_PROP
               try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
               try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
@@ -598,7 +598,7 @@ mod tests {
                 "             1000 1 idle switch R cc1-9\n 4000 1 cc1-9 switch S idle\n 9000",
             )),
             expect![[r#"
-                0.000100 .. 0.009000  hog[2] waited 8.900 ms on CPU 0 behind init[1]; for 5.900 ms of it one CPU or the other was idle, at last CPU 1
+                0.000100 .. 0.009000  hog[2] waited 8.900 ms on CPU 0 behind init[1]; for 5.900 ms of it some CPU was idle, at last CPU 1
                   rule   not in the trace; it may be SIS_UTIL, SIS_PROP
                   try    NO_SIS_UTIL: the search for an idle CPU is not cut short where the cache's CPUs are busy
                   try    NO_SIS_PROP: the search for an idle CPU is not cut short where idle times are brief (before 6.0)
