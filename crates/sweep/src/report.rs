@@ -81,6 +81,18 @@ pub struct Change {
 /// Values by kernel, then repeat.
 type Group = Vec<BTreeMap<u64, f64>>;
 
+/// What is reported of a workload without measures: the time of its runs, or the wake-up latency where all take the same time.
+fn default_metric(store: &Store) -> Result<&'static str, Error> {
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    store.each(|table| {
+        for (_, elapsed) in (0..table.rows).filter_map(|row| value(&table, "elapsed_ns", row)) {
+            (least, most) = (least.min(elapsed), most.max(elapsed));
+        }
+        Ok(())
+    })?;
+    Ok(if most <= least * 1.01 { "wakeup_latency_p99_ns" } else { "elapsed_ns" })
+}
+
 /// Reads a store and reports one figure.
 ///
 /// # Errors
@@ -91,7 +103,10 @@ pub fn report(store: &Store, options: &ReportOptions) -> Result<Report, Error> {
     let known = measures(&all);
     let metric = match &options.metric {
         Some(metric) => metric.clone(),
-        None => known.first().map(|(name, ..)| name.clone()).unwrap_or_else(|| "elapsed_ns".into()),
+        None => match known.first() {
+            Some((name, ..)) => name.clone(),
+            None => default_metric(store)?.to_owned(),
+        },
     };
     if all.column(&metric).is_none() {
         let mut names: Vec<&str> = known.iter().map(|(name, ..)| name.as_str()).collect();
@@ -273,9 +288,8 @@ impl Report {
     fn against(&self, text: &mut String, kernel: &str, most: usize) {
         let lines: Vec<(&Line, &Change)> = self.compared(kernel).collect();
         let _ = writeln!(text, "\n{kernel} against {}: pairs by seed, 95 % intervals", self.against);
-        let _ = writeln!(text, "{:<28}{}   median change", "", heads());
         let all: Vec<&Change> = lines.iter().map(|(_, change)| *change).collect();
-        let _ = writeln!(text, "{:<28}{}", "all combinations", counts(&all));
+        let mut rows = vec![("all combinations".to_owned(), counts(&all))];
         for (nth, axis) in self.axes.iter().enumerate() {
             let mut values: Vec<&str> = Vec::new();
             for (line, _) in &lines {
@@ -297,8 +311,13 @@ impl Report {
                     .filter(|(line, _)| line.values[nth] == value)
                     .map(|(_, change)| *change)
                     .collect();
-                let _ = writeln!(text, "{:<28}{}", format!("{axis}={value}"), counts(&of));
+                rows.push((format!("{axis}={value}"), counts(&of)));
             }
+        }
+        let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let _ = writeln!(text, "{:width$}{}  median change", "", heads());
+        for (name, counts) in rows {
+            let _ = writeln!(text, "{name:width$}{counts}");
         }
         let (_, by) = self.heading();
         let by_chance = lines.len() as f64 * (1.0 - CONFIDENCE);
@@ -376,7 +395,7 @@ impl Report {
 }
 
 fn heads() -> String {
-    WORDS.iter().map(|word| format!("{:>15}", word.to_string())).collect()
+    WORDS.iter().map(|word| format!("  {word}")).collect()
 }
 
 fn counts(changes: &[&Change]) -> String {
@@ -385,10 +404,11 @@ fn counts(changes: &[&Change]) -> String {
     all.sort_by(f64::total_cmp);
     let median = match all.len() {
         0 => String::new(),
-        n if n % 2 == 1 => format!("{:+13.1} %", all[n / 2] * 100.0),
-        n => format!("{:+13.1} %", (all[n / 2 - 1] + all[n / 2]) * 50.0),
+        n if n % 2 == 1 => format!("{:+11.1} %", all[n / 2] * 100.0),
+        n => format!("{:+11.1} %", (all[n / 2 - 1] + all[n / 2]) * 50.0),
     };
-    WORDS.iter().map(|word| format!("{:>15}", count(word))).collect::<String>() + &median
+    WORDS.iter().map(|word| format!("  {:>1$}", count(word), word.to_string().len())).collect::<String>()
+        + &format!("  {median}")
 }
 
 fn percent(change: &Change) -> String {
