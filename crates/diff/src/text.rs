@@ -15,18 +15,11 @@ impl Display for Difference {
         writeln!(f, "\n{}", self.tasks_in_words())?;
         writeln!(f, "{}", self.first_in_words())?;
         if !self.kinds.is_empty() {
-            writeln!(
-                f,
-                "\nper kind of task                  tasks          ran, ms             wait p50, us           wait p99, us  elsewhere"
-            )?;
-            for kind in self.kinds.iter().take(TOLD) {
-                write!(f, "{:<32}  {:>5}", kind.name, kind.tasks)?;
-                write!(f, "  {:>8.1} -> {:>8.1}", kind.ran_ms[0], kind.ran_ms[1])?;
-                for waits in [&kind.wait_p50_us, &kind.wait_p99_us] {
-                    write!(f, "  {:>9} -> {:>9}", optional(waits[0]), optional(waits[1]))?;
-                }
-                writeln!(f, "  {:>7.1} %", kind.elsewhere)?;
-            }
+            writeln!(f)?;
+            let head = ["kind of task", "tasks", "ran, ms", "wait p50, us", "wait p99, us", "elsewhere"];
+            let mut rows = vec![head.map(str::to_owned)];
+            rows.extend(self.kinds.iter().take(TOLD).map(KindOfTask::cells));
+            f.write_str(&table(&rows))?;
             if self.kinds.len() > TOLD {
                 writeln!(f, "and {} more kinds of tasks, which ran for less", self.kinds.len() - TOLD)?;
             }
@@ -34,20 +27,22 @@ impl Display for Difference {
                 writeln!(f, "where  {}", kind.places_in_words())?;
             }
         }
-        writeln!(f, "\nper second                A            B       change   chance alone")?;
-        for count in &self.counts {
+        writeln!(f)?;
+        let mut rows = vec![["per second", "A", "B", "change", "chance alone", ""].map(str::to_owned)];
+        rows.extend(self.counts.iter().map(|count| {
             let chance = count.chance;
-            writeln!(
-                f,
-                "{:<14}  {:>11.1}  {:>11.1}  {:>+11.1}   +-{:<9.1}  {}",
-                count.what,
-                count.rates[0],
-                count.rates[1],
-                chance.difference,
-                chance.within,
-                chance.word()
-            )?;
-        }
+            let [a, b] = count.rates.map(|rate| format!("{rate:.1}"));
+            let change = format!("{:+.1}", chance.difference);
+            [
+                count.what.to_string(),
+                a,
+                b,
+                change,
+                format!("+-{:.1}", chance.within),
+                chance.word().to_string(),
+            ]
+        }));
+        f.write_str(&table(&rows))?;
         let changed: Vec<_> = self.reasons.iter().filter(|reason| reason.chance.stands_out()).collect();
         if !self.reasons.is_empty() {
             writeln!(
@@ -105,6 +100,19 @@ impl Difference {
 }
 
 impl KindOfTask {
+    /// A row of the table.
+    fn cells(&self) -> [String; 6] {
+        let pair = |[a, b]: [Option<f64>; 2]| format!("{} -> {}", optional(a), optional(b));
+        [
+            self.name.clone(),
+            self.tasks.to_string(),
+            pair(self.ran_ms.map(Some)),
+            pair(self.wait_p50_us),
+            pair(self.wait_p99_us),
+            format!("{:.1} %", self.elsewhere),
+        ]
+    }
+
     /// Where the tasks ran, in a few words.
     pub fn places_in_words(&self) -> String {
         let side = |places: &[(String, f64)]| {
@@ -116,8 +124,35 @@ impl KindOfTask {
     }
 }
 
+/// Rows as columns that are as wide as they must be: the first to the left, the others to the right, words of the last to the left.
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] =
+        std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
+    let is_words = rows[0][N - 1].is_empty();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = (0..N)
+            .map(|at| {
+                let width = widths[at];
+                match at == 0 || at == N - 1 && is_words {
+                    true => format!("{:<width$}", row[at]),
+                    false => format!("{:>width$}", row[at]),
+                }
+            })
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Four digits are enough.
 fn optional(value: Option<f64>) -> String {
-    value.map_or("-".to_owned(), |value| format!("{value:.1}"))
+    match value {
+        Some(value) if value >= 1000.0 => format!("{value:.0}"),
+        Some(value) => format!("{value:.1}"),
+        None => "-".to_owned(),
+    }
 }
 
 fn list(names: &BTreeMap<String, usize>) -> String {

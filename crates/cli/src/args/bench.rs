@@ -15,7 +15,7 @@ pub struct Bench {
     /// The kernels, the baseline first.
     #[arg(long, value_delimiter = ',')]
     pub kernel: Vec<String>,
-    /// Only these benchmarks: names, or beginnings that end in `*`.
+    /// Only these benchmarks: names (`hackbench` is all its forms), or beginnings that end in `*`.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub only: Vec<String>,
     /// List the benchmarks.

@@ -122,25 +122,46 @@ fn judged_by<'a>(bench: &Bench, comparison: &'a Comparison) -> Option<&'a Metric
     found.or(comparison.metrics.first())
 }
 
+/// The named benchmarks in the order of the set, each once.
 fn chosen(only: &[String]) -> Result<Vec<&'static Bench>, Error> {
-    if only.is_empty() {
-        return Ok(SET.iter().collect());
+    if let Some(name) = only.iter().find(|name| !SET.iter().any(|bench| fits(bench, name))) {
+        let names: Vec<&str> = SET.iter().map(|bench| bench.name).collect();
+        return Err(Error::new(format!("there is no benchmark \"{name}\"; there are {}", names.join(", "))));
     }
-    let mut chosen = Vec::new();
-    for name in only {
-        let fits = |bench: &&Bench| match name.strip_suffix('*') {
-            Some(lead) => bench.name.starts_with(lead),
-            None => bench.name == name,
+    Ok(SET.iter().filter(|bench| only.is_empty() || only.iter().any(|name| fits(bench, name))).collect())
+}
+
+/// Whether a benchmark has this name, begins with what stands before a `*`, or is a form of it, as `hackbench-thread-pipe` is of
+/// `hackbench`.
+fn fits(bench: &Bench, name: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(lead) => bench.name.starts_with(lead),
+        None => bench.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chosen;
+
+    #[test]
+    fn a_name_chooses_all_forms_and_each_once() {
+        let names = |only: &[&str]| {
+            let only: Vec<String> = only.iter().map(|&name| name.to_owned()).collect();
+            chosen(&only).map(|chosen| chosen.iter().map(|bench| bench.name).collect::<Vec<_>>())
         };
-        let found: Vec<&Bench> = SET.iter().filter(fits).collect();
-        if found.is_empty() {
-            let names: Vec<&str> = SET.iter().map(|bench| bench.name).collect();
-            return Err(Error::new(format!(
-                "there is no benchmark \"{name}\"; there are {}",
-                names.join(", ")
-            )));
-        }
-        chosen.extend(found);
+        assert_eq!(
+            names(&["netperf", "hackbench-process-pipe", "netperf-tcp-*"]).unwrap(),
+            [
+                "hackbench-process-pipe",
+                "netperf-tcp-rr",
+                "netperf-udp-rr",
+                "netperf-tcp-stream",
+                "netperf-udp-stream"
+            ]
+        );
+        assert_eq!(names(&["tbench"]).unwrap(), ["tbench"]);
+        assert!(names(&["hack"]).is_err(), "half a word is no name");
+        assert!(names(&[]).unwrap().len() > 20);
     }
-    Ok(chosen)
 }

@@ -40,7 +40,9 @@ pub fn schedtests(cases: &[Case], kernels: &[String]) -> String {
             };
             let base = row.base();
             let one = if base.runs > 0 { "1.00" } else { "   -" };
-            let key = if row.key.is_empty() { "-".to_owned() } else { format!("{}-{}", row.key, case.load) };
+            // Behind it the key of a latency names the tasks, as the case does.
+            let load = row.key.split(' ').next().unwrap_or_default();
+            let key = if load.is_empty() { "-".to_owned() } else { format!("{load}-{}", case.load) };
             let mut line = vec![case.name.to_owned(), key, format!("{one} {}", spread(base))];
             for cell in &row.cells[1..] {
                 let percent = case.metric.percent(Stat::Mean, cell, base);
