@@ -120,11 +120,7 @@ fn tell_unheeded(columns: &[Column]) {
         for part in parts {
             let is_told = told.iter().any(|known| known == name);
             if !kernel.is_turned_by(part) && !is_told {
-                eprintln!(
-                    "schedlab: note: {name}: {part} changes nothing in {}: {}",
-                    kernel.name,
-                    kernel.unturned(part)
-                );
+                say!("note: {name}: {part} changes nothing in {}: {}", kernel.name, kernel.unturned(part));
                 told.push(name.clone());
             }
             let _ = kernel.switch(part);

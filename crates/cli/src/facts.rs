@@ -65,7 +65,7 @@ pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<(Facts, FactTexts
         for name in [FEATURES, "debug_sched.txt"] {
             if texts.text(name).is_empty() {
                 let folder = folder.display();
-                eprintln!("schedlab: there is no {name} in {folder}: what a kernel has by default is taken");
+                say!("there is no {name} in {folder}: what a kernel has by default is taken");
             }
         }
         texts.set(&mut kernel, &topology);
@@ -80,7 +80,7 @@ pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<(Facts, FactTexts
     affinity.append(&mut facts.affinity);
     facts.affinity = affinity;
     if let (Some(folder), Some(GroupsHidden::Changed(why))) = (folder, facts.groups_hidden) {
-        eprintln!("schedlab: {}: groups cannot be followed: {why}", folder.display());
+        say!("{}: groups cannot be followed: {why}", folder.display());
     }
     Ok((facts, texts))
 }
@@ -132,8 +132,8 @@ fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Er
              {MACHINE} with --facts (`schedlab record` makes one)"
         )));
     };
-    eprintln!(
-        "schedlab: {trace} does not say on which machine it was recorded: {name} is taken for it; {option} names another"
+    say!(
+        "{trace} does not say on which machine it was recorded: {name} is taken for it; {option} names another"
     );
     Ok(machine::machine(name)?.topology)
 }
@@ -152,8 +152,8 @@ pub fn tell_other_machine(
         None => recorded.machine().ok().flatten(),
     };
     let Some(said) = said.filter(|said| said.nr_cpus() != topology.nr_cpus()) else { return };
-    eprintln!(
-        "schedlab: {}: it was recorded on {}, as {} says, and {option} {named} has {}: caches and nodes are those of \
+    say!(
+        "{}: it was recorded on {}, as {} says, and {option} {named} has {}: caches and nodes are those of \
          {named}, and not where the recording was made",
         recorded.trace.display(),
         counted(said.nr_cpus() as u64, "CPU"),
@@ -181,8 +181,8 @@ fn tell_other_kernel(
     let agree =
         known.is_none_or(|known| known == named) || Kernel::version(named) == Kernel::version(&release);
     if !agree {
-        eprintln!(
-            "schedlab: {}: it was recorded on {release}, and {option} {asked} is taken instead: what differs may be what \
+        say!(
+            "{}: it was recorded on {release}, and {option} {asked} is taken instead: what differs may be what \
              changed between them",
             recorded.trace.display(),
         );
@@ -216,9 +216,7 @@ fn kernel_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error
     let release =
         nearest(&named_kernel(name)?).map(|near| near.split('+').next().unwrap_or_default().to_owned());
     let name = release.as_deref().unwrap_or(name);
-    eprintln!(
-        "schedlab: {trace} does not say which kernel was recorded: {name} is taken for it; {option} names another"
-    );
+    say!("{trace} does not say which kernel was recorded: {name} is taken for it; {option} names another");
     Ok(name.to_owned())
 }
 
@@ -240,8 +238,8 @@ fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
 pub fn kernel_of(release: &str, option: &str) -> Option<String> {
     let (known, is_its_own) = nearest_of(release)?;
     if !is_its_own {
-        eprintln!(
-            "schedlab: the rules of {release} are not known: those of {known} are taken, and what changed since differs \
+        say!(
+            "the rules of {release} are not known: those of {known} are taken, and what changed since differs \
              for that reason; {option} names others, one of {}",
             Kernel::names().join(", ")
         );
@@ -260,14 +258,14 @@ fn nearest_of(release: &str) -> Option<(String, bool)> {
 fn tell_other_rules(recorded: &Recorded, facts: &Facts, texts: &FactTexts) {
     let trace = recorded.trace.display();
     if let Some(name) = &facts.sched_ext {
-        eprintln!(
-            "schedlab: {trace}: a scheduler of sched_ext ({name}) was at work: what differs from these rules may be \
+        say!(
+            "{trace}: a scheduler of sched_ext ({name}) was at work: what differs from these rules may be \
              its choice"
         );
     }
     for word in unknown_to_the_scheduler(texts.text("cmdline.txt")) {
-        eprintln!(
-            "schedlab: {trace}: the kernel was booted with {word}, which none of those known here has: what differs \
+        say!(
+            "{trace}: the kernel was booted with {word}, which none of those known here has: what differs \
              from these rules may be that of a patch"
         );
     }
@@ -286,7 +284,7 @@ pub fn tell_strange_lines_of(path: &Path) {
     // A file that cannot be read is reported where it is needed.
     let Ok(text) = files::read(path) else { return };
     if let Some(note) = strange_lines(name, &text) {
-        eprintln!("schedlab: {}:{note}", path.display());
+        say!("{}:{note}", path.display());
     }
 }
 

@@ -85,7 +85,7 @@ impl Waiting {
                     0 => "nothing has come".to_owned(),
                     _ => format!("{} MiB so far, and no end", done >> 20),
                 };
-                eprintln!("schedlab: {name}: still reading, {so_far}; Ctrl-C ends it");
+                say!("{name}: still reading, {so_far}; Ctrl-C ends it");
                 patience *= 2;
             }
         });

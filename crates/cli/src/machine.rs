@@ -16,7 +16,7 @@ use crate::recording::is_read_once;
 pub fn machine(name: &str) -> Result<Machine, Error> {
     let machine = found(name)?;
     for note in &machine.topology.notes {
-        eprintln!("schedlab: note: {note}");
+        say!("note: {note}");
     }
     Ok(machine)
 }
@@ -90,10 +90,7 @@ fn tell_invented(name: &str, text: &str) {
     .collect();
     // A table without a header, or without CPUs, is refused.
     if !columns.is_empty() && !missing.is_empty() {
-        eprintln!(
-            "schedlab: {name} does not contain {}; the whole output of lscpu -p does",
-            missing.join(", ")
-        );
+        say!("{name} does not contain {}; the whole output of lscpu -p does", missing.join(", "));
     }
 }
 

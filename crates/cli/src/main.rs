@@ -3,6 +3,9 @@
 //! Exit status 0 done, 1 an expectation was missed or a comparison found a
 //! difference that was asked about, 2 wrong usage or bad input.
 
+#[macro_use]
+mod say;
+
 mod args;
 mod boot_parameters;
 mod command;
@@ -41,7 +44,7 @@ pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone
     match run(&arguments) {
         Ok(status) => status.code(),
         Err(error) => {
-            eprintln!("schedlab: {error}");
+            say!("{error}");
             2
         }
     }

@@ -173,9 +173,7 @@ pub fn stop_on_interrupt() -> Arc<AtomicBool> {
         if asked.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!(
-            "schedlab: runs that are under way are finished, then what is done is printed; Ctrl-C again ends at once"
-        );
+        say!("runs that are under way are finished, then what is done is printed; Ctrl-C again ends at once");
     });
     stop
 }

@@ -332,8 +332,8 @@ impl Back {
 /// Warns about what is missing.
 fn warn(name: &str, summary: &Summary, back: &Back) {
     if let Some((place, step)) = &back.first {
-        eprintln!(
-            "schedlab: {name}: the clock goes back in {}, first by {step}, {place}; times and waits around \
+        say!(
+            "{name}: the clock goes back in {}, first by {step}, {place}; times and waits around \
              them are wrong. Are these several recordings in one, or times since the last event?",
             counted(back.count, "place")
         );
@@ -343,8 +343,8 @@ fn warn(name: &str, summary: &Summary, back: &Back) {
             0 => "an unknown number of events was lost".to_owned(),
             lost => were(lost, "event") + " lost",
         };
-        eprintln!(
-            "schedlab: {name}: {lost} in recording, in {}; counts and times around them are not to be trusted, \
+        say!(
+            "{name}: {lost} in recording, in {}; counts and times around them are not to be trusted, \
              and a larger buffer loses fewer",
             counted(summary.losses, "place")
         );
@@ -353,7 +353,7 @@ fn warn(name: &str, summary: &Summary, back: &Back) {
         let last = summary.last_gap.as_ref().filter(|last| *last != gap);
         let last = last.map_or_else(String::new, |last| format!("; the last: {last}"));
         let parts = were(summary.gaps, "part");
-        eprintln!("schedlab: {name}: {parts} not understood; the first: {gap}{last}");
+        say!("{name}: {parts} not understood; the first: {gap}{last}");
     }
 }
 
@@ -366,8 +366,8 @@ fn tell_restored(name: &str, missing: &Missing) {
         1 => " and the end of a wake-up".to_owned(),
         n => format!(" and the ends of {n} wake-ups"),
     };
-    eprintln!(
-        "schedlab: {name}: an idle task left no events; put back where later events show them: {} from it{wakeups}",
+    say!(
+        "{name}: an idle task left no events; put back where later events show them: {} from it{wakeups}",
         switches(missing.restored_switches)
     );
 }
@@ -381,8 +381,8 @@ fn tell_unseen_switches(name: &str, missing: &Missing) {
         0 => ". Was one task recorded (perf record without -a), or were events filtered?",
         _ => "; they may be among those that were lost",
     };
-    eprintln!(
-        "schedlab: {name}: {} missing, as events show tasks that no switch let run: times and waits around them are \
+    say!(
+        "{name}: {} missing, as events show tasks that no switch let run: times and waits around them are \
          wrong{why}",
         are_switches(missing.unseen_switches)
     );

@@ -77,7 +77,7 @@ impl Source {
             scenario.expect.clear();
         }
         for note in scenario.rows.iter().flat_map(|row| &row.notes) {
-            eprintln!("schedlab: note: {note}");
+            say!("note: {note}");
         }
         Ok(scenario)
     }
@@ -91,7 +91,7 @@ impl Source {
         rows: &[Vec<Setting>],
     ) -> Result<Scenario, Error> {
         let name = self.path.display().to_string();
-        let told = |k: &String| schedlab::kernels::kernel(k, &mut |step| eprintln!("schedlab: {k}: {step}"));
+        let told = |k: &String| schedlab::kernels::kernel(k, &mut |step| say!("{k}: {step}"));
         let parsed = || kernels.iter().map(told).collect::<Result<Vec<_>, _>>();
         if self.is_rt_app {
             if !settings.is_empty() || !rows.is_empty() {
@@ -164,7 +164,7 @@ pub fn embedded(path: &Path) -> Option<&'static str> {
 /// The kernel that a user names. Prints the steps of building a tree's library, and a note if the kernel's rules are
 /// not known and others are used.
 pub fn named_kernel(name: &str) -> Result<Kernel, Error> {
-    let kernel = schedlab::kernels::kernel(name, &mut |step| eprintln!("schedlab: {name}: {step}"))?;
+    let kernel = schedlab::kernels::kernel(name, &mut |step| say!("{name}: {step}"))?;
     tell_stand_in(&kernel);
     Ok(kernel)
 }
@@ -172,8 +172,8 @@ pub fn named_kernel(name: &str) -> Result<Kernel, Error> {
 /// Says whose rules a kernel has, if they are not its own.
 pub fn tell_stand_in(kernel: &Kernel) {
     if let Some(known) = kernel.stand_in() {
-        eprintln!(
-            "schedlab: {}: there are no rules of that release: those of {known}, the nearest that is known, are taken; \
+        say!(
+            "{}: there are no rules of that release: those of {known}, the nearest that is known, are taken; \
              `schedlab kernel identify DIR` says which rules a kernel tree has",
             kernel.name
         );

@@ -138,8 +138,8 @@ fn follow_with<S: Listener>(
     let recording = if is_repeated { recording.once_more() } else { recording };
     let mut shadow = Shadow::with_sink(topology, &facts.kernel, options, sink);
     if !recording.feed(&mut shadow, || false)?.wakings && !is_repeated {
-        eprintln!(
-            "schedlab: {}: there is no sched_waking in it: no wake-up is judged, and how one was made is not known to \
+        say!(
+            "{}: there is no sched_waking in it: no wake-up is judged, and how one was made is not known to \
              what comes after; record sched:sched_waking too",
             recorded.trace.display()
         );

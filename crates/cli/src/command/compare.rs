@@ -313,7 +313,7 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
             .extend(rows.filter_map(|(machine, row)| schedlab::deadline_note(machine, &row.workload)).next());
     }
     for note in &found.notes {
-        eprintln!("schedlab: note: {note}");
+        say!("note: {note}");
     }
     let mut verdicts = checks::Verdicts::default();
     if !is_recorded && !args.no_ends && experiment.columns.len() > 1 && !runner.is_stopped() {

@@ -65,14 +65,12 @@ pub fn run(args: &Measure) -> Result<Status, Error> {
     host.findings.machine()?;
     let text = host.findings.to_toml(&story);
     for sentence in &host.findings.missing {
-        eprintln!("schedlab: not measured: {sentence}");
+        say!("not measured: {sentence}");
     }
     output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
     if let Some(path) = &args.output {
         let path = path.display();
-        eprintln!(
-            "schedlab: wrote {path}; try: schedlab run SCENARIO --machine {path}, schedlab measure --check {path}"
-        );
+        say!("wrote {path}; try: schedlab run SCENARIO --machine {path}, schedlab measure --check {path}");
     }
     Ok(Status::Done)
 }
@@ -353,8 +351,8 @@ impl Host {
         let ways = [simulated(self, 0.5)?, simulated(self, 2.0)?];
         let factor = simulated::solve([0.5, 2.0], ways, way.value, [0.05, 50.0]);
         let again = simulated(self, factor)?;
-        eprintln!(
-            "schedlab: wake-up, sleep and switch are {factor:.2} times their defaults; so simulated, one way takes {again:.0} ns"
+        say!(
+            "wake-up, sleep and switch are {factor:.2} times their defaults; so simulated, one way takes {again:.0} ns"
         );
         Ok(())
     }
@@ -405,9 +403,7 @@ impl Host {
         let ways = [simulated(self, 1.0)?, simulated(self, 20_000.0)?];
         let deliver = simulated::solve([1.0, 20_000.0], ways, way.value, [1.0, 1e6]);
         let again = simulated(self, deliver)?;
-        eprintln!(
-            "schedlab: an interrupt is delivered in {deliver:.0} ns; so simulated, one way takes {again:.0} ns"
-        );
+        say!("an interrupt is delivered in {deliver:.0} ns; so simulated, one way takes {again:.0} ns");
         if again > 1.1 * way.value {
             self.findings.lacks(format!(
                 "the delivery of an interrupt: the other parts of a wake-up take {again:.0} ns simulated, and all of it {:.0} here",
@@ -438,8 +434,8 @@ impl Host {
             let what = format!("pipe ping-pong of CPUs {} and {}, one way", cpus[0], cpus[1]);
             let here = figure(&what, "ns", || probe::ping_pong(By::Pipe, cpus, Duration::ZERO))?;
             let predicted = simulated::ping_pong(&self.findings.machine()?, &self.kernel, By::Pipe, cpus)?;
-            eprintln!(
-                "schedlab:   simulated, with nothing chosen for it: {predicted:.0} ns, {:.2} times as long",
+            say!(
+                "  simulated, with nothing chosen for it: {predicted:.0} ns, {:.2} times as long",
                 predicted / here.value
             );
         }

@@ -61,14 +61,11 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     let mut recorded = listener.finish(&found.trace.display().to_string())?;
     recorded.nr_cpus = topology.nr_cpus();
     if !recorded.gaps.is_empty() {
-        eprintln!("schedlab: {}: {}", found.trace.display(), recorded.gaps);
+        say!("{}: {}", found.trace.display(), recorded.gaps);
     }
     for hint in &facts.affinity[..args.affinity.len()] {
         if !recorded.learned.tasks.iter().any(|task| hint.matches(&task.comm)) {
-            eprintln!(
-                "schedlab: --affinity {}={}: no task of the recording has this name",
-                hint.comm, hint.allowed
-            );
+            say!("--affinity {}={}: no task of the recording has this name", hint.comm, hint.allowed);
         }
     }
     recorded.affinity = facts.affinity;

@@ -67,7 +67,7 @@ pub fn new(args: &New) -> Result<Status, Error> {
             return Err(Error::new(format!("{} is there already; take another name", path.display())));
         }
         output::write(Some(path), |out| out.write_all(text.as_bytes()))?;
-        eprintln!("schedlab: wrote {0}; run it by `schedlab compare {0}`", path.display());
+        say!("wrote {0}; run it by `schedlab compare {0}`", path.display());
         return Ok(Status::Done);
     }
     output::print_as_is(|out| out.write_all(text.as_bytes()))?;

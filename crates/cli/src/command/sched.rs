@@ -129,7 +129,7 @@ fn timehist(args: &args::Timehist) -> Result<Status, Error> {
 
 /// Says why an answer is empty, and what there is.
 fn tell_empty(file: &Path, why: &str, seen: &Seen) {
-    eprintln!("schedlab: {}: {why}; there are {}", file.display(), seen.extent());
+    say!("{}: {why}; there are {}", file.display(), seen.extent());
 }
 
 /// What the command line says of a timehist.

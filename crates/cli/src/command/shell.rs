@@ -25,7 +25,7 @@ pub fn man(args: &Man) -> Result<Status, Error> {
         for (name, text) in &pages {
             output::write(Some(&folder.join(format!("{name}.1"))), |out| out.write_all(text))?;
         }
-        eprintln!("schedlab: wrote {} pages to {}", pages.len(), folder.display());
+        say!("wrote {} pages to {}", pages.len(), folder.display());
         return Ok(Status::Done);
     }
     let text: Vec<u8> = pages.into_iter().flat_map(|(_, text)| text).collect();

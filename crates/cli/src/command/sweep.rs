@@ -239,13 +239,11 @@ fn tell_summary(store: &Store, summary: &Summary, format: Format) -> Result<(), 
         }));
     }
     for failure in &summary.failures {
-        eprintln!("schedlab: failed: {}: {}", failure.point, failure.error);
+        say!("failed: {}: {}", failure.point, failure.error);
     }
     let more = summary.failed - summary.failures.len() as u64;
     if more > 0 {
-        eprintln!(
-            "schedlab: and {more} more failed; `schedlab sweep status {folder} --most 1000` lists them"
-        );
+        say!("and {more} more failed; `schedlab sweep status {folder} --most 1000` lists them");
     }
     output::print(|out| {
         let (done, found, skipped) = (summary.done, summary.found, summary.skipped);

@@ -193,7 +193,7 @@ fn tell_what_there_is(args: &args::Why, tasks: &BTreeSet<(Comm, Pid)>, end: Time
         return Err(Error::new(format!("no task \"{asked}\" runs before {end}; there are {names}{more}")));
     }
     if args.from.is_some() || args.to.is_some() {
-        eprintln!("schedlab: the run ends at {end}");
+        say!("the run ends at {end}");
     }
     Ok(())
 }

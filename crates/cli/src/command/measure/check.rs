@@ -80,7 +80,7 @@ pub fn run(machine: &Machine, kernel: &Kernel) -> Result<(), Error> {
         "perf bench", "this host, s", "least to most", "predicted, s", "ratio"
     )];
     for bench in benches(kernel) {
-        eprintln!("schedlab: perf {}, {RUNS} times", bench.arguments.join(" "));
+        say!("perf {}, {RUNS} times", bench.arguments.join(" "));
         let mut seconds = Vec::new();
         for _ in 0..RUNS {
             let done = Command::new("perf").args(&bench.arguments).output().map_err(|e| {

@@ -46,7 +46,7 @@ pub fn run(args: &Record) -> Result<Status, Error> {
     output::on_interrupt(stop.interrupt());
     let done = record(&Host::own(), args, stop)?;
     for warning in &done.warnings {
-        eprintln!("schedlab: {warning}");
+        say!("{warning}");
     }
     match args.format {
         Format::Json => output::print_json(&json!({
@@ -178,7 +178,7 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
 fn begun(args: &Record) -> Progress {
     let folder = args.output.display().to_string();
     let until = args.duration.as_ref().map_or("until Ctrl-C".to_owned(), |time| format!("for {time}"));
-    eprintln!("schedlab: recording into {folder} {until}");
+    say!("recording into {folder} {until}");
     Progress::of_recording(&folder)
 }
 

@@ -69,9 +69,7 @@ impl<'a> Instance<'a> {
                     "{place} is there already, as another recording runs; wait until it is over"
                 )));
             }
-            eprintln!(
-                "schedlab: {place} is left from a recording that was killed, and still traced; it is removed"
-            );
+            say!("{place} is left from a recording that was killed, and still traced; it is removed");
             let _ = fs::write(path.join("tracing_on"), "0");
             (host.remove_instance)(&path).map_err(|error| {
                 Error::new(format!("{place}: {error}; something else reads it, end that and `rmdir {place}`"))
@@ -166,7 +164,7 @@ impl Drop for Instance<'_> {
         let stopped = self.stop();
         if let Err(error) = (self.host.remove_instance)(&self.host.path(&self.place)) {
             let why = stopped.err().map_or(String::new(), |error| format!("; {error}"));
-            eprintln!("schedlab: {}: {error}{why}; remove it with rmdir", self.place);
+            say!("{}: {error}{why}; remove it with rmdir", self.place);
         }
     }
 }

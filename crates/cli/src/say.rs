@@ -1,0 +1,51 @@
+//! Messages on standard error, as wide as the terminal there.
+
+use std::io::IsTerminal;
+
+use crate::width::wrapped;
+
+/// Prints a message with the command's name before it.
+macro_rules! say {
+    ($($argument:tt)*) => { $crate::say::say(&format!($($argument)*)) };
+}
+
+/// Prints a message with the command's name before it.
+pub fn say(message: &str) {
+    eprint!("{}", broken(message, columns()));
+}
+
+/// Columns of the terminal, if standard error is one.
+fn columns() -> usize {
+    let stderr = std::io::stderr();
+    let size = stderr.is_terminal().then(|| terminal_size::terminal_size_of(&stderr)).flatten();
+    size.map_or(usize::MAX, |(width, _)| usize::from(width.0).max(40))
+}
+
+fn broken(message: &str, width: usize) -> String {
+    let mut lines = message.lines();
+    let first = lines.next().unwrap_or_default();
+    // Lines of a file with a mark below them, and a compiler's own words, have their own form.
+    if lines.next().is_some() {
+        return format!("schedlab: {message}\n");
+    }
+    match "schedlab: ".len() + first.chars().count() <= width {
+        true => format!("schedlab: {first}\n"),
+        false => wrapped("schedlab: ", first, width),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::broken;
+
+    #[test]
+    fn a_message_that_is_wider_than_the_terminal_is_broken_between_words() {
+        let message = "there is no kernel \"v9\"; there are v4.13, v5.5";
+        assert_eq!(
+            broken(message, 40),
+            "schedlab: there is no kernel \"v9\"; there\n          are v4.13, v5.5\n"
+        );
+        assert_eq!(broken(message, 57), format!("schedlab: {message}\n"));
+        assert_eq!(broken("a.toml:1:\n  | x\n  | ^", 40), "schedlab: a.toml:1:\n  | x\n  | ^\n");
+    }
+}
