@@ -181,7 +181,8 @@ impl Sched {
 
     /// The sums over all groups, if no CPU may have changed since they were brought up to date.
     pub(crate) fn valid_group_sums(&self) -> Option<&GroupSums> {
-        let touched = self.rqs.touched().iter().chain(self.cfs_rqs.touched()).any(|&word| word != 0);
+        let is_marked = |words: &[u64]| words.iter().any(|&word| word != 0);
+        let touched = is_marked(self.rqs.touched()) || is_marked(self.cfs_rqs.touched());
         self.group_sums.as_ref().filter(|_| !touched)
     }
 

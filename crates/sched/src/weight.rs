@@ -37,6 +37,7 @@ pub fn prio_to_wmult(nice: i8) -> u32 {
 /// Weight without the 64-bit scale; at least 2 unless zero.
 ///
 /// Kernel: scale_load_down(), kernel/sched/sched.h, v5.18.
+#[inline]
 pub fn scale_load_down(weight: u64) -> u64 {
     if weight == 0 { 0 } else { (weight >> LOAD_SHIFT).max(2) }
 }

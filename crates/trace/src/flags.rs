@@ -43,6 +43,7 @@ impl Flags {
     pub const BH_OFF: u8 = 128;
 
     /// Flags from bits and depths; a depth over 15 is stored as 15, as in the record.
+    #[inline]
     pub const fn new(bits: u8, preempt_depth: u8, migrate_disable: u8) -> Flags {
         const fn nibble(depth: u8) -> u8 {
             if depth > 15 { 15 } else { depth }

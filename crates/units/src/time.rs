@@ -18,6 +18,7 @@ impl Time {
     pub const MAX: Time = Time(u64::MAX);
 
     /// The span since `earlier`, or zero when `earlier` is later.
+    #[inline]
     pub fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }

@@ -28,6 +28,7 @@ impl Counts {
 }
 
 impl Sink for Counts {
+    #[inline]
     fn event(&mut self, event: &Event) {
         self.events += 1;
         match event.kind {

@@ -124,9 +124,12 @@ impl Migrations {
     }
 
     /// Follows an event for callers that follow the wake-ups themselves, before they process this event.
+    #[inline]
     pub fn event_among(&mut self, event: &Event, wakes: &Wakes) {
         self.first_event.get_or_insert(event.time);
-        self.count(event.time, Causes::of(event, wakes));
+        if let Kind::SchedMigrateTask { .. } = event.kind {
+            self.count(event.time, Causes::of(event, wakes));
+        }
     }
 
     /// The trace is over.

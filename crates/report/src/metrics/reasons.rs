@@ -53,6 +53,7 @@ impl Sink for Reasons {
         }
     }
 
+    #[inline]
     fn decided(&mut self, decided: &Decided) {
         let counts = &mut self.counts[decided.what.index()];
         let number = decided.reason as usize;
