@@ -5,6 +5,8 @@
 
 use schedlab_units::Duration;
 
+use crate::minus_ln::minus_ln;
+
 /// What a span is drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dist {
@@ -42,8 +44,6 @@ pub enum Dist {
 
 /// One in 32-bit fixed point.
 const ONE: u64 = 1 << 32;
-/// ln 2 in 32-bit fixed point.
-const LN_2: u64 = 2_977_044_472;
 
 impl Dist {
     /// The mean, exact but for the normal form's cut at zero.
@@ -83,27 +83,6 @@ impl Dist {
 
 fn exponential(mean: Duration, bits: u64) -> Duration {
     Duration(((u128::from(mean.0) * u128::from(minus_ln(bits))) >> 32) as u64)
-}
-
-/// `-ln(u)` in 32-bit fixed point for `u = (bits + 1) / 2^64`.
-///
-/// With `u = m * 2^-k`, `1 <= m < 2`: `-ln u = k ln 2 - ln m`, and the bits of
-/// `log2 m` come one by one from squaring.
-fn minus_ln(bits: u64) -> u64 {
-    let Some(u) = bits.checked_add(1) else { return 0 };
-    let zeros = u.leading_zeros();
-    let mut mantissa = (u << zeros) >> 1;
-    let mut log2_fraction = 0u64;
-    for bit in (0..32).rev() {
-        let square = u128::from(mantissa) * u128::from(mantissa);
-        mantissa = (square >> 62) as u64;
-        if mantissa >> 63 == 1 {
-            mantissa >>= 1;
-            log2_fraction |= 1 << bit;
-        }
-    }
-    let minus_log2 = (u64::from(zeros) + 1) * ONE - log2_fraction;
-    ((u128::from(minus_log2) * u128::from(LN_2)) >> 32) as u64
 }
 
 #[cfg(test)]

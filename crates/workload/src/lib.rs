@@ -12,6 +12,7 @@ mod dist;
 mod error;
 mod from_toml;
 mod id;
+mod minus_ln;
 pub mod models;
 mod object;
 mod param;
