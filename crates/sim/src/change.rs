@@ -160,6 +160,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let cpu = self.sched.task(task).cpu;
         self.emit_affinity(by, task, &allowed);
         let must_move = self.sched.set_cpus_allowed(by, task, allowed, self.now);
+        self.effects(by, Context::Task);
         if let Some(to) = must_move.filter(|_| self.sched.task(task).cpu == cpu) {
             self.ask_to_move(by, task, to, MigrationCause::Affinity);
         }

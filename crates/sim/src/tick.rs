@@ -99,7 +99,10 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// A kicked CPU balances for the idle ones, if it is still idle itself.
     pub fn nohz_balance(&mut self, cpu: CpuId) {
-        if self.sched.nohz_kicked(cpu, self.now) {
+        let balances = self.sched.nohz_kicked(cpu, self.now);
+        // A kernel tree wakes with the same interrupt who waits on its wake list: a stopper, say.
+        self.effects(cpu, Context::Hardirq);
+        if balances {
             self.balance(cpu);
         }
     }

@@ -18,13 +18,14 @@ mod watch;
 
 use std::sync::{Arc, Mutex};
 
-use schedlab_kernel_tree::{Curr as KernelCurr, Error, Kernel as Library, KernelTask, Library as Built};
+use schedlab_kernel_tree::{Curr as KernelCurr, Error, How, Kernel as Library, KernelTask, Library as Built};
 
 pub use follow::Followed;
 pub use schedlab_kernel_tree::guarded;
 use schedlab_sched::{Curr, Effect, Kernel, MigrationCause, Sched, Task, Took};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{TaskId, Time};
+use told::Call;
 pub use watch::{Heart, watched};
 
 /// A scheduler whose decisions the C code of a tree makes, for one machine.
@@ -153,13 +154,31 @@ impl TreeSched {
         };
     }
 
-    /// The task that a CPU runs now.
-    fn runs(&self, cpu: CpuId) -> Curr {
-        match self.library.curr(cpu) {
+    /// The task that a CPU runs now; `None` is a stopper of which the engine does not know.
+    fn runs(&self, cpu: CpuId) -> Option<Curr> {
+        Some(match self.library.curr(cpu) {
             KernelCurr::Idle => Curr::Idle,
             KernelCurr::Task(KernelTask(task)) => Curr::Task(TaskId(task)),
-            KernelCurr::Stopper => {
-                Curr::Task(self.of(cpu).stopper.expect("the engine was told that the stopper was woken"))
+            KernelCurr::Stopper => Curr::Task(self.of(cpu).stopper?),
+        })
+    }
+
+    /// The stopper that runs does what is left to do: it must not sleep with work, for which no one would wake it again.
+    fn rest_of_stopper(&mut self, cpu: CpuId) {
+        if self.library.stopper_works(cpu) {
+            self.told(cpu, MigrationCause::Active, Call::Other);
+        }
+    }
+
+    /// What runs next, once a stopper that the engine never asked for has done its work, which takes no time then.
+    fn next_for_engine(&mut self, cpu: CpuId) -> Curr {
+        loop {
+            match self.runs(cpu) {
+                Some(next) => return next,
+                None => {
+                    self.rest_of_stopper(cpu);
+                    self.library.schedule(cpu, How::Sleeps);
+                }
             }
         }
     }

@@ -434,9 +434,12 @@ impl Scheduler for TreeSched {
             Deactivate::Sleep(_) => How::Sleeps,
             Deactivate::Exit => How::Exits,
         };
+        if matches!(how, Deactivate::Sleep(_)) && prev.task().is_some() && prev.task() == self.of(cpu).stopper {
+            self.rest_of_stopper(cpu);
+        }
         let delayed = self.library.schedule(cpu, leaves);
         self.of_mut(cpu).asked = false;
-        let next = self.runs(cpu);
+        let next = self.next_for_engine(cpu);
         self.of_mut(cpu).curr = next;
         self.told(cpu, MigrationCause::NewlyIdle, Call::Other);
         self.moved_as(cpu, before, moved, now);
