@@ -22,8 +22,8 @@ const SECTION: Section =
 /// Kernels that Debian has, and those that are fetched if no tree is named.
 const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "7.2", "7.3"];
 
-/// Machines of 1 to 256 CPUs, and how many tasks each has.
-const MACHINES: [(&str, usize); 8] = [
+/// Machines of 1 to 256 CPUs, two of them with CPUs of different capacity, and how many tasks each has.
+const MACHINES: [(&str, usize); 10] = [
     ("1x1x1", 5),
     ("1x1x4", 12),
     ("1x2x4", 20),
@@ -32,6 +32,8 @@ const MACHINES: [(&str, usize); 8] = [
     ("2x4x8", 120),
     ("2x8x8", 200),
     ("2x8x8x2", 300),
+    ("1x2x4:capacity=0-3/400", 20),
+    ("2x1x4:capacity=0-3/600", 30),
 ];
 
 /// Sets of loads; the last has all that do not exclude each other.

@@ -219,16 +219,18 @@ impl Kernel {
         self.raw.lab_idle_state(self.at(cpu), ns.map_or(-1, |ns| ns as i64));
     }
 
-    /// Sets the history of a CPU: when it went idle, ns, when it balances next, jiffies, and how its cache is searched.
+    /// Sets the history of a CPU: when it went idle, ns, when it balances next, jiffies, and how its cache is searched:
+    /// how many CPUs of the cache, and of the domain with all capacities, and whether there may be idle cores.
     pub fn set_past(
         &mut self,
         cpu: CpuId,
         idle_stamp: u64,
         next_balance: u64,
-        idle_scan: u64,
+        scans: [u64; 2],
         idle_cores: bool,
     ) {
-        self.raw.lab_past_cpu(self.at(cpu), idle_stamp, next_balance, idle_scan, idle_cores.into());
+        let [llc, searched] = scans;
+        self.raw.lab_past_cpu(self.at(cpu), idle_stamp, next_balance, llc, searched, idle_cores.into());
     }
 
     /// The same for a domain, counted from the lowest. Returns whether the domain exists.

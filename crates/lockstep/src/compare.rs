@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schedlab_kernel_tree as tree;
-use schedlab_sched::{Curr, FairPolicy, Policy, Pressure};
+use schedlab_sched::{Curr, FairPolicy, Policy, Pressure, SharedId};
 use schedlab_topology::CpuId;
 use serde::Serialize;
 
@@ -124,13 +124,18 @@ impl Pair {
         if self.zero_vruntime {
             all.numbers(&of, &[("zero_vruntime", theirs.vruntime, cfs.zero_vruntime)]);
         }
-        if let Some(shared) = self.sched.domains.per_cpu[cpu].llc_shared {
-            let shared = &self.sched.domains.shared[shared.0 as usize];
+        let cut = &self.sched.domains.per_cpu[cpu];
+        let shared = |of: SharedId| &self.sched.domains.shared[of.0 as usize];
+        if let Some(llc) = cut.llc_shared {
+            all.numbers(&of, &[("nr_idle_scan", theirs.nr_idle_scan, u64::from(shared(llc).nr_idle_scan))]);
+        }
+        if let Some(searched) = cut.balance_shared.map(shared) {
+            let scan = u64::from(searched.nr_idle_scan);
             all.numbers(
                 &of,
                 &[
-                    ("nr_idle_scan", theirs.nr_idle_scan, shared.nr_idle_scan as u64),
-                    ("has_idle_cores", theirs.has_idle_cores, u64::from(shared.has_idle_cores)),
+                    ("nr_idle_scan of all capacities", theirs.balance_idle_scan, scan),
+                    ("has_idle_cores", theirs.has_idle_cores, u64::from(searched.has_idle_cores)),
                 ],
             );
         }

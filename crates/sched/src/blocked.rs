@@ -6,7 +6,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use crate::{CfsRq, CfsRqId, Curr, Feature, PeltClock, Policy, Pressure, Sched, UpdateFlags};
+use crate::{CfsRq, CfsRqId, Curr, Feature, PeltClock, Policy, Pressure, Sched, SeId, UpdateFlags};
 
 impl Sched {
     /// Puts a queue on its CPU's list of queues whose averages must be aged.
@@ -17,6 +17,15 @@ impl Sched {
     pub fn list_add_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
         if !self.cfs(cfs).on_list {
             self.add_leaf(cfs);
+        }
+    }
+
+    /// Puts the queue of an entity and all above it on that list.
+    pub(crate) fn list_all_above(&mut self, se: SeId) {
+        let mut level = Some(se);
+        while let Some(se) = level {
+            self.list_add_leaf_cfs_rq(self.cfs_rq_of(se));
+            level = self.se(se).parent;
         }
     }
 

@@ -97,7 +97,10 @@ impl Sched {
         if util_sum + rq.avg_rt.util_sum + rq.avg_dl.util_sum >= FULL {
             rq.lost_idle_time += rq.clock_task - rq.clock_pelt;
         }
-        rq.sync_clock_pelt();
+        // Kernels without the rule wait for the first reading of the idle CPU's clock.
+        if self.kernel.has(Feature::MigratePeltLag) {
+            rq.sync_clock_pelt();
+        }
     }
 
     /// Time taken from the CPU by an interrupt or the hypervisor, reported by the driver. Without IRQ_TIME_ACCOUNTING
@@ -258,6 +261,23 @@ mod tests {
         sched.rqs[cpu].curr = Curr::Idle;
         sched.update_idle_rq_clock_pelt(cpu);
         assert_eq!(sched.rq_clock_pelt(cpu), NOW.0 + 8_000 + PELT_EPOCH);
+    }
+
+    #[test]
+    fn the_clock_of_a_small_cpu_that_idles_catches_up_at_once_from_v6_0_on() {
+        let ahead = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2:capacity=0/512 | 0[a*]");
+            let sched = &mut drawn.sched;
+            sched.update_rq_clock(CpuId(0), Time(NOW.0 + 8_000));
+            sched.update_idle_rq_clock_pelt(CpuId(0));
+            let rq = &sched.rqs[CpuId(0)];
+            (rq.clock_task - rq.clock_pelt).to_string()
+        };
+        expect![[r#"
+            v4.13: 0
+            v5.5..v5.18: 4000
+            v6.1..v7.3: 0"#]]
+        .assert_eq(&by_kernel("", ahead));
     }
 
     #[test]

@@ -111,7 +111,8 @@ pub(crate) fn draw(kernel: &str, drawing: &str) -> Drawn {
         drawn.sched.rqs[cpu].wake_stamp = drawn.sched.jiffies(NOW);
     }
     for (id, shared) in drawn.sched.domains.shared.iter_mut().enumerate() {
-        shared.nr_idle_scan = topology.llcs().get(id).map_or(0, |llc| llc.weight() as u32);
+        let cpus = topology.llcs().get(id).map_or(topology.nr_cpus(), |llc| llc.weight());
+        shared.nr_idle_scan = cpus as u32;
     }
     let items = items(queues);
     for item in &items {

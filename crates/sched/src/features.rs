@@ -71,7 +71,7 @@ features! {
 
     // Fork and exec.
     ForkTieUtil "FORK_TIE_UTIL" "Among groups with equally many idle CPUs the one with lower utilisation is idlest." "update_pick_idlest(), v5.17" [0 0 1 1 1 1 1 1];
-    ForkStatsAllowed "FORK_STATS_ALLOWED" "Fork statistics of a group count only CPUs the task may use." "update_sg_wakeup_stats(), v6.19 and stable 6.1, 6.12" [0 0 0 1 0 0 1 1];
+    ForkStatsAllowed "FORK_STATS_ALLOWED" "Fork statistics of a group count only CPUs the task may use." "update_sg_wakeup_stats(), v6.19 and stable 5.10, 6.1, 6.12" [0 0 0 1 0 0 1 1];
     GroupRunnable "GROUP_RUNNABLE" "Runnable time counts when a group is classified." "group_classify(), v5.7" [0 0 1 1 1 1 1 1];
     GroupWeightZero "GROUP_WEIGHT_ZERO" "The weight of a group is 0 in fork statistics." "update_sg_wakeup_stats(), v5.5 (bug)" [0 1 0 0 0 0 0 0];
     ForkAvgLoadInverted "FORK_AVG_LOAD_INVERTED" "Fork statistics compute the average load only for groups with spare capacity." "update_sg_wakeup_stats(), v5.5 (bug)" [0 1 0 0 0 0 0 0];

@@ -61,12 +61,12 @@ impl Sched {
         self.available_idle_cpu(cpu) || self.choose_sched_idle(cpu, has_idle_policy)
     }
 
-    /// Some core of the CPU's last-level cache may be wholly idle.
+    /// Some core of the CPU's last-level cache may be wholly idle; in v7.2 of the domain with all capacities.
     ///
     /// Kernel: test_idle_cores(), kernel/sched/fair.c, v6.12.
     #[inline]
     pub fn test_idle_cores(&self, cpu: CpuId) -> bool {
-        let shared = self.domains.per_cpu[cpu].llc_shared;
+        let shared = self.domains.per_cpu[cpu].balance_shared;
         shared.is_some_and(|shared| self.domains.shared[shared.0 as usize].has_idle_cores)
     }
 
@@ -74,7 +74,7 @@ impl Sched {
     ///
     /// Kernel: set_idle_cores(), kernel/sched/fair.c, v6.12.
     pub fn set_idle_cores(&mut self, cpu: CpuId, may_be: bool) {
-        if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
+        if let Some(shared) = self.domains.per_cpu[cpu].balance_shared {
             self.domains.shared[shared.0 as usize].has_idle_cores = may_be;
         }
     }

@@ -12,7 +12,7 @@ use schedlab_units::Time;
 use crate::level::Level;
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, Scale, add_positive, sub_positive};
 use crate::weight::LOAD_SHIFT;
-use crate::{CfsRq, CfsRqId, Entity, Feature, Kernel, PeltClock, PeltSums, Sched, SeId, TgId};
+use crate::{CfsRq, CfsRqId, Entity, Feature, Kernel, PeltClock, PeltSums, Sched, SchedAvg, SeId, TgId};
 
 /// What [`Sched::update_load_avg`] does besides ageing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,15 +182,18 @@ impl Sched {
     ///
     /// Kernel: __update_load_avg_blocked_se(), kernel/sched/pelt.c, v6.12.
     fn age_blocked_se(&mut self, now: u64, cfs: CfsRqId, se: SeId) {
-        let weight = self.scale_load_down(self.se(se).load.weight);
-        let scale = self.scale_of(cfs, false);
-        let scaled_clock = self.kernel.rules.pelt == PeltClock::ScaledClock;
-        let avg = &mut self.se_mut(se).avg;
-        if !scaled_clock {
-            avg.update_weighted(now, 0, false, scale);
+        self.se_mut(se).avg = self.aged_blocked(now, cfs, se);
+    }
+
+    /// The average of an entity that is not queued, aged.
+    pub(super) fn aged_blocked(&self, now: u64, cfs: CfsRqId, se: SeId) -> SchedAvg {
+        let mut avg = self.se(se).avg;
+        if self.kernel.rules.pelt != PeltClock::ScaledClock {
+            avg.update_weighted(now, 0, false, self.scale_of(cfs, false));
         } else if avg.update_sum(now, 0, 0, false) {
-            avg.update_avg(weight);
+            avg.update_avg(self.scale_load_down(self.se(se).load.weight));
         }
+        avg
     }
 
     /// v4.13: how contributions of this queue's CPU are scaled. A thread of a core counts

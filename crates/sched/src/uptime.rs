@@ -36,6 +36,14 @@ impl Sched {
                 shared.nr_idle_scan = llc_size;
                 shared.has_idle_cores = smt;
             }
+            let cut = &self.domains.per_cpu[cpu];
+            if let (Some(shared), Some(sd)) = (cut.balance_shared, cut.asym_cpucapacity)
+                && cut.balance_shared != cut.llc_shared
+            {
+                let weight = self.domains.sd(sd).span_weight;
+                let shared = &mut self.domains.shared[shared.0 as usize];
+                (shared.nr_idle_scan, shared.has_idle_cores) = (weight, smt);
+            }
             let went_idle = 1 + draw() % now.0.max(2);
             self.update_rq_clock(cpu, now);
             let rq = &mut self.rqs[cpu];

@@ -31,11 +31,16 @@ impl Sched {
     /// Kernel: task_util_est(), kernel/sched/fair.c, v6.12.
     #[inline]
     pub fn task_util_est(&self, task: TaskId) -> u64 {
-        let task = self.task(task);
+        self.or_estimate(task, self.task(task).se.avg.util_avg)
+    }
+
+    /// The larger of this and a task's estimated utilisation.
+    #[inline]
+    pub(crate) fn or_estimate(&self, task: TaskId, util_avg: u64) -> u64 {
         if !self.kernel.has(Feature::UtilEst) {
-            return task.se.avg.util_avg;
+            return util_avg;
         }
-        task.se.avg.util_avg.max(task.estimate(self.kernel.rules.util_est_form).into())
+        util_avg.max(self.task(task).estimate(self.kernel.rules.util_est_form).into())
     }
 
     /// A task was queued: its estimate counts for the CPU.

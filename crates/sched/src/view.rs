@@ -81,6 +81,8 @@ pub struct Placement {
     pub examined: u32,
     /// The number that decided, with its name; for people.
     pub number: Option<(&'static str, i64)>,
+    /// The wakee's average is brought up to date, as its CPU was chosen by what fits.
+    pub syncs: bool,
     /// The wakee's recently used CPU after the decision.
     pub recent_used_cpu: Option<CpuId>,
     /// The waker's recently used CPU after the decision (v5.5).
@@ -103,6 +105,7 @@ impl Placement {
             affine_number: None,
             examined: 0,
             number: None,
+            syncs: false,
             recent_used_cpu: None,
             waker_recent_used_cpu: None,
             clear_idle_cores: None,

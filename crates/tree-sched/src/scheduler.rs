@@ -56,9 +56,14 @@ impl TreeSched {
             let cpu = CpuId::from(index);
             let rq = &self.rules.rqs[cpu];
             let domains = &self.rules.domains;
-            let shared = domains.per_cpu[cpu].llc_shared.map(|shared| &domains.shared[shared.0 as usize]);
-            let (scan, cores) = shared.map_or((0, false), |s| (s.nr_idle_scan.into(), s.has_idle_cores));
-            self.library.set_past(cpu, rq.idle_stamp, rq.next_balance, scan, cores);
+            let cut = &domains.per_cpu[cpu];
+            let [llc, searched] = [cut.llc_shared, cut.balance_shared].map(|shared| {
+                shared.map_or((0, false), |s| {
+                    let shared = &domains.shared[s.0 as usize];
+                    (u64::from(shared.nr_idle_scan), shared.has_idle_cores)
+                })
+            });
+            self.library.set_past(cpu, rq.idle_stamp, rq.next_balance, [llc.0, searched.0], searched.1);
             for (level, (_, sd)) in domains.walk(cpu).enumerate() {
                 let past = OfDomain {
                     last_balance: sd.last_balance,
@@ -434,7 +439,8 @@ impl Scheduler for TreeSched {
             Deactivate::Sleep(_) => How::Sleeps,
             Deactivate::Exit => How::Exits,
         };
-        if matches!(how, Deactivate::Sleep(_)) && prev.task().is_some() && prev.task() == self.of(cpu).stopper {
+        if matches!(how, Deactivate::Sleep(_)) && prev.task().is_some() && prev.task() == self.of(cpu).stopper
+        {
             self.rest_of_stopper(cpu);
         }
         let delayed = self.library.schedule(cpu, leaves);

@@ -511,8 +511,9 @@ void lab_read(int id, u64 *o)
 }
 
 /* ---- what a machine brings that has been up for a while ---- */
-void lab_past_cpu(int cpu, u64 idle_stamp, u64 next_balance, u64 idle_scan, int idle_cores)
+void lab_past_cpu(int cpu, u64 idle_stamp, u64 next_balance, u64 idle_scan, u64 balance_scan, int idle_cores)
 {
+	struct sched_domain *searched = lab_searched(cpu);
 	struct rq *rq = cpu_rq(cpu);
 	struct sched_domain *llc = rcu_dereference_raw(per_cpu(sd_llc, cpu));
 	unsigned long flags;
@@ -523,12 +524,14 @@ void lab_past_cpu(int cpu, u64 idle_stamp, u64 next_balance, u64 idle_scan, int 
 	raw_spin_rq_unlock_irqrestore(rq, flags);
 	rq->idle_stamp = idle_stamp;
 	rq->next_balance = next_balance;
-	if (llc && llc->shared) {
 #if AT_LEAST(5, 18)
+	if (searched && searched->shared)
+		searched->shared->nr_idle_scan = balance_scan;
+	if (llc && llc->shared)
 		llc->shared->nr_idle_scan = idle_scan;
 #endif
-		llc->shared->has_idle_cores = idle_cores;
-	}
+	if (searched && searched->shared)
+		searched->shared->has_idle_cores = idle_cores;
 }
 
 /* 0: there is no such domain. */

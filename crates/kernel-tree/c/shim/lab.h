@@ -89,7 +89,8 @@ void lab_yields(int cpu);                           /* but does not call schedul
 void lab_freq_scale(int cpu, lab_u64 scale);
 void lab_idle_state(int cpu, long long exit_ns);    /* negative: awake */
 void lab_prices(int look, int balance_look, int balance);
-void lab_past_cpu(int cpu, lab_u64 idle_stamp, lab_u64 next_balance, lab_u64 idle_scan, int idle_cores);
+void lab_past_cpu(int cpu, lab_u64 idle_stamp, lab_u64 next_balance, lab_u64 idle_scan, lab_u64 balance_scan,
+		  int idle_cores);
 int lab_past_domain(int cpu, int level, lab_u64 last_balance, lab_u64 interval, lab_u64 newidle_cost, lab_u64 decayed);
 int lab_group_idle(int group);
 int lab_exit_to_user(int cpu);                      /* 1: the task must make way */

@@ -24,6 +24,7 @@ struct lab_own {
 struct lab_own *lab_own(struct task_struct *p);
 struct task_struct *lab_task(int id);
 void lab_remember(int id, struct task_struct *p);
+struct sched_domain *lab_searched(int cpu);
 struct task_group;
 struct task_group *lab_task_group(int group);
 

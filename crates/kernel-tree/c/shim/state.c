@@ -47,14 +47,22 @@ void lab_state_task(int id, u64 *o)
 #endif
 }
 
+/* The domain whose CPUs share what idle searches know: from 7.2 on one with all capacities, else the LLC. */
+struct sched_domain *lab_searched(int cpu)
+{
+	struct sched_domain *asym = rcu_dereference_raw(per_cpu(sd_asym_cpucapacity, cpu));
+
+	return asym && asym->shared ? asym : rcu_dereference_raw(per_cpu(sd_llc, cpu));
+}
+
 enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STAMP, C_NEXT_BALANCE, C_LOAD_AVG, C_UTIL_AVG,
        C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES,
-       C_OVERLOADED, C_RT_AVG, C_DL_AVG };
+       C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
 	struct rq *rq = cpu_rq(cpu);
-	struct sched_domain *llc = rcu_dereference_raw(per_cpu(sd_llc, cpu));
+	struct sched_domain *llc = rcu_dereference_raw(per_cpu(sd_llc, cpu)), *searched = lab_searched(cpu);
 
 	memset(o, 0, LAB_CPU_WORDS * sizeof *o);
 	o[C_NR_RUNNING] = rq->nr_running;
@@ -84,12 +92,14 @@ void lab_state_cpu(int cpu, u64 *o)
 	o[C_DL_AVG] = rq->avg_dl.util_avg;
 	o[C_H_LOAD] = rq->cfs.h_load;
 	o[C_H_LOAD_AT] = rq->cfs.last_h_load_update;
-	if (llc && llc->shared) {
 #if AT_LEAST(5, 18)
+	if (llc && llc->shared)
 		o[C_IDLE_SCAN] = llc->shared->nr_idle_scan;
+	if (searched && searched->shared)
+		o[C_BALANCE_SCAN] = searched->shared->nr_idle_scan;
 #endif
-		o[C_IDLE_CORES] = llc->shared->has_idle_cores;
-	}
+	if (searched && searched->shared)
+		o[C_IDLE_CORES] = searched->shared->has_idle_cores;
 }
 
 enum { D_FLAGS, D_LAST_BALANCE, D_INTERVAL, D_FAILED, D_IDLE_COST, D_IMBALANCE_PCT, D_IMB_NUMA_NR, D_GROUPS };

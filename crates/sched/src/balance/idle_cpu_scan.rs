@@ -33,7 +33,7 @@ impl Sched {
 }
 
 impl LbEnv<'_> {
-    /// Notes the limit if this pass saw a whole last-level cache.
+    /// Notes the limit if this pass saw a whole last-level cache, or a domain with all capacities that has its own.
     ///
     /// Kernel: update_idle_cpu_scan(), kernel/sched/fair.c, v7.2 and v6.1.
     pub(super) fn update_idle_cpu_scan(&mut self, sum_util: u64) {
@@ -41,10 +41,12 @@ impl LbEnv<'_> {
             return;
         }
         let shortcuts = &self.sched.domains.per_cpu[self.dst_cpu];
-        if self.sd.span_weight != shortcuts.llc_size {
-            return;
-        }
-        if let Some(shared) = shortcuts.llc_shared {
+        let shared = if shortcuts.asym_cpucapacity == Some(self.sd_id) && shortcuts.llc != Some(self.sd_id) {
+            shortcuts.balance_shared.filter(|shared| Some(*shared) != shortcuts.llc_shared)
+        } else {
+            shortcuts.llc_shared.filter(|_| self.sd.span_weight == shortcuts.llc_size)
+        };
+        if let Some(shared) = shared {
             let scan = nr_idle_scan(sum_util, self.sd.span_weight.into(), self.sd.imbalance_pct.into());
             self.nr_idle_scan = Some((shared, scan));
         }
@@ -54,6 +56,36 @@ impl LbEnv<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_units::Time;
+
+    #[test]
+    fn v7_2_keeps_a_limit_for_all_capacities() {
+        let limits = crate::drawing::by_kernel("", |kernel| {
+            let mut drawn = crate::drawing::draw(kernel, "1x2x4:capacity=0-3/400 | 0[a*] 4[b*] 5[c*]");
+            let sched = &mut drawn.sched;
+            for rq in 4..6 {
+                let root = sched.root_cfs_id(CpuId(rq));
+                sched.cfs_mut(root).avg.util_avg = 1024;
+            }
+            for cut in 0..8u16 {
+                if let Some(shared) = sched.domains.per_cpu[CpuId(cut)].balance_shared {
+                    sched.domains.shared[shared.0 as usize].nr_idle_scan = 99;
+                }
+            }
+            let now = Time(crate::drawing::NOW.0 + 1_000_000_000);
+            sched.run_rebalance_domains(CpuId(1), now);
+            let cut = &sched.domains.per_cpu[CpuId(1)];
+            let of = |shared: Option<crate::SharedId>| {
+                shared.map(|s| sched.domains.shared[s.0 as usize].nr_idle_scan)
+            };
+            alloc::format!("cache {:?}, all {:?}", of(cut.llc_shared), of(cut.balance_shared))
+        });
+        expect_test::expect![[r#"
+            v4.13..v5.18: cache Some(99), all Some(99)
+            v6.1..v6.12: cache Some(4), all Some(4)
+            v7.2..v7.3: cache Some(4), all Some(7)"#]]
+        .assert_eq(&limits);
+    }
 
     #[test]
     fn the_limit_falls_from_all_to_none_at_85_percent() {

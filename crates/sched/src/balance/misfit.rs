@@ -11,7 +11,7 @@ impl Sched {
     ///
     /// Kernel: task_fits_cpu(), kernel/sched/fair.c, v6.12.
     pub(crate) fn task_fits_cpu(&self, task: TaskId, cpu: CpuId, now: Time) -> bool {
-        util_fits_cpu(&View::new(self, now, None), task, cpu) > 0
+        util_fits_cpu(&View::new(self, now, None), task, self.task_util_est(task), cpu) > 0
     }
 
     /// Notes the load of the running task if it would do better on another CPU.

@@ -135,7 +135,7 @@ impl Sched {
     /// Kernel: sched_cache_enabled(), kernel/sched/sched.h, v7.2.
     #[inline]
     pub fn sched_cache_active(&self) -> bool {
-        self.kernel.has(Feature::SchedCache) && self.domains.shared.len() > 1
+        self.kernel.has(Feature::SchedCache) && self.domains.nr_llcs > 1
     }
 
     /// The last-level cache of a CPU.

@@ -29,7 +29,7 @@ pub(super) fn intervals(sched: &Sched) -> Option<String> {
 }
 
 pub(super) fn nr_busy_cpus(sched: &Sched) -> Option<String> {
-    sched.domains.shared.iter().enumerate().find_map(|(n, shared)| {
+    sched.domains.shared.iter().take(sched.domains.nr_llcs).enumerate().find_map(|(n, shared)| {
         let here = sched
             .rqs
             .iter()

@@ -11,7 +11,7 @@ use super::imb_numa_nr::set_imb_numa_nr;
 use super::levels::levels;
 use super::sd_init::{Asymmetry, sd_init};
 use super::{Domains, SchedDomain, SdFlags, SdId, SharedDomain, SharedId, Shortcuts, degenerate};
-use crate::{AsymDomains, Kernel, SmtCapacity};
+use crate::{AsymDomains, AsymFits, Kernel, SmtCapacity};
 
 /// Capacity of a core of several threads, shared by them.
 const SMT_GAIN: u64 = 1178;
@@ -48,7 +48,7 @@ impl Domains {
         });
 
         let scale = PerCpu::new(nr_cpus, |cpu| u64::from(topology.cpu(cpu).capacity));
-        let asymmetry = Asymmetry::new(&scale, active, &levels);
+        let asymmetry = Asymmetry::new(kernel, &scale, active, &levels);
         let mut trees = PerCpu::new(nr_cpus, |cpu| {
             let mut tree = Vec::new();
             if active.contains(cpu) {
@@ -81,14 +81,39 @@ impl Domains {
             ..Domains::default()
         };
         let nr_nodes = topology.nodes().iter().filter(|node| node.intersects(active)).count();
-        let mut llcs = BTreeMap::new();
+        let (mut llcs, mut own) = (BTreeMap::new(), BTreeMap::new());
         for cpu in active.iter() {
             let mut tree = core::mem::take(&mut trees[cpu]);
             set_imb_numa_nr(kernel, &mut tree);
-            let kept = degenerate::attach(kernel, tree, &mut domains.sgs, nr_nodes);
+            let kept = degenerate::attach(kernel, tree, &mut domains.sgs, &mut own, nr_nodes);
             domains.attach(cpu, kept, &mut llcs, kernel.rules.asym_domains);
         }
+        domains.nr_llcs = domains.shared.len();
+        if kernel.rules.asym_fits == AsymFits::UclampCores {
+            domains.share_by_asymmetry(active);
+        }
         domains
+    }
+
+    /// A domain with all capacities that is no LLC has shared state of its own, unless it is made of nodes.
+    ///
+    /// Kernel: claim_asym_sched_domain_shared(), kernel/sched/topology.c, v7.2.
+    fn share_by_asymmetry(&mut self, active: &CpuMask) {
+        let mut spans = BTreeMap::new();
+        for cpu in active.iter() {
+            let Some(id) = self.per_cpu[cpu].asym_cpucapacity else { continue };
+            let sd = &mut self.sds[id.0 as usize];
+            if self.per_cpu[cpu].llc == Some(id) || sd.flags.has(SdFlags::NUMA) {
+                continue;
+            }
+            let first = sd.span.first().expect("a span is not empty");
+            let shared = *spans.entry(first).or_insert_with(|| {
+                self.shared.push(SharedDomain::default());
+                SharedId(self.shared.len() as u32 - 1)
+            });
+            sd.shared = Some(shared);
+            self.per_cpu[cpu].balance_shared = Some(shared);
+        }
     }
 
     /// Links the domains of a CPU and points the short cuts at them.
@@ -125,6 +150,7 @@ impl Domains {
             }));
             self.multi_llc |= sd.span_weight > 1 && llc + 1 < tree.len();
         }
+        cut.balance_shared = cut.llc_shared;
         cut.share_id = cut.llc_id;
         if let Some(cluster) = lowest(SdFlags::CLUSTER) {
             let start = tree[(cluster.0 - first) as usize].span.first();
@@ -219,6 +245,66 @@ mod tests {
             v6.10..v7.3: PKG PKG"#]]
         .assert_eq(&by_kernel("", cut));
         assert_eq!(cut("v5.10"), cut("v5.5"));
+    }
+
+    #[test]
+    fn v7_2_searches_all_capacities_by_what_their_domain_shares() {
+        let shares = |machine_name: &str| {
+            by_kernel("", |kernel| {
+                let topology = machine(machine_name);
+                let domains =
+                    Domains::build(&topology, &Kernel::parse(kernel).unwrap(), &topology.in_domains());
+                let [little, big] = [CpuId(0), CpuId(7)].map(|cpu| &domains.per_cpu[cpu]);
+                let own = little.balance_shared != little.llc_shared;
+                format!(
+                    "own {own}, one {}, caches {}",
+                    little.balance_shared == big.balance_shared,
+                    domains.nr_llcs
+                )
+            })
+        };
+        expect![[r#"
+            v4.13..v6.12: own false, one false, caches 2
+            v7.2..v7.3: own true, one true, caches 2"#]]
+        .assert_eq(&shares("1x2x4:capacity=0-3/400"));
+        // A single cache, and domains made of nodes.
+        assert_eq!(shares("1x1x8:capacity=0-3/400"), "v4.13..v7.3: own false, one true, caches 1");
+        assert_eq!(shares("2x1x4:capacity=0-3/400"), "v4.13..v7.3: own false, one false, caches 2");
+    }
+
+    #[test]
+    fn only_the_local_group_of_nodes_takes_the_flags_of_what_replaced_its_domain() {
+        let prefers = by_kernel("", |kernel| {
+            let topology = machine("2x1x4:capacity=0-3/600");
+            let domains = Domains::build(&topology, &Kernel::parse(kernel).unwrap(), &topology.in_domains());
+            let of = |cpu| {
+                let top = domains.walk(cpu).last().unwrap().1;
+                let flags = top.groups.iter().map(|id| domains.sg(id).flags.has(SdFlags::PREFER_SIBLING));
+                format!("{:?}", flags.collect::<Vec<_>>())
+            };
+            format!("{} {}", of(CpuId(0)), of(CpuId(7)))
+        });
+        expect![[r#"
+            v4.13..v5.5: [true, true] [true, true]
+            v5.18..v6.3: [false, false] [false, false]
+            v6.10..v7.2: [true, false] [true, false]
+            v7.3: [true, true] [true, true]"#]]
+        .assert_eq(&prefers);
+    }
+
+    #[test]
+    fn between_v5_7_and_v5_13_wake_ups_are_not_balanced_and_nodes_hide_capacities() {
+        let flags = |kernel: &str, name: &str| {
+            let topology = machine(name);
+            let domains = Domains::build(&topology, &Kernel::parse(kernel).unwrap(), &topology.in_domains());
+            let top = domains.walk(CpuId(0)).last().unwrap().1;
+            [SdFlags::ASYM_CPUCAPACITY, SdFlags::BALANCE_WAKE].map(|flag| top.flags.has(flag))
+        };
+        let [package, nodes] = ["1x2x4:capacity=0-3/400", "2x1x4:capacity=0-3/400"];
+        assert_eq!(flags("v5.5", package), [true, true]);
+        assert_eq!(flags("v5.10", package), [true, false]);
+        assert_eq!(flags("v5.10", nodes), [false, false]);
+        assert_eq!(flags("v5.18", nodes), [true, false]);
     }
 
     #[test]
@@ -475,8 +561,8 @@ mod tests {
         let top = domains.walk(CpuId(4095)).last().unwrap().1;
         assert_eq!((top.span_weight, top.groups.len()), (4096, 8));
         // A group is one object for all CPUs that see it. Clusters and nodes, which are
-        // taken out, had some as well.
-        assert_eq!(domains.sgs.len(), 4096 + 2 * 2048 + 64 + 2 * 8);
+        // taken out, had some as well. The CPUs of a node see their own with other flags.
+        assert_eq!(domains.sgs.len(), 4096 + 2 * 2048 + 64 + 3 * 8);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! A rung that spans no more than the one below, or a single CPU, would only cost
 //! time: MC and PKG of a node with one cache, SMT of a machine without threads.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::{SchedDomain, SchedGroup, SdFlags};
+use super::{SchedDomain, SchedGroup, SdFlags, SgId};
 use crate::{DomainFlags, Feature, Kernel};
 
 /// Flags that mean nothing without a second group.
@@ -66,7 +67,8 @@ fn sd_parent_degenerate(kernel: &Kernel, sd: &SchedDomain, parent: &SchedDomain,
 pub(super) fn attach(
     kernel: &Kernel,
     tree: Vec<SchedDomain>,
-    sgs: &mut [SchedGroup],
+    sgs: &mut Vec<SchedGroup>,
+    own: &mut Own,
     nr_nodes: usize,
 ) -> Vec<SchedDomain> {
     let mut kept: Vec<SchedDomain> = Vec::with_capacity(tree.len());
@@ -80,10 +82,10 @@ pub(super) fn attach(
             kept.push(sd);
             continue;
         }
-        if let Some(above) = rest.peek()
+        if let Some(above) = rest.peek_mut()
             && kernel.has(Feature::GroupFlagsFollow)
         {
-            sgs[above.groups.local().0 as usize].flags = below.flags;
+            set_local_flags(above, below.flags, sgs, own);
         }
         // The spans match, so what holds of the one taken out holds of the other.
         if sd.flags.has(SdFlags::PREFER_SIBLING) {
@@ -92,9 +94,26 @@ pub(super) fn attach(
     }
     if kept.first().is_some_and(|sd| sd_degenerate(kernel, sd)) {
         kept.remove(0);
-        if let Some(lowest) = kept.first() {
-            sgs[lowest.groups.local().0 as usize].flags = SdFlags::default();
+        if let Some(lowest) = kept.first_mut() {
+            set_local_flags(lowest, SdFlags::default(), sgs, own);
         }
     }
     kept
+}
+
+/// The groups that CPUs of several nodes see with other flags than everybody else: by what they were, and by those flags.
+pub(super) type Own = BTreeMap<(SgId, SdFlags), SgId>;
+
+/// Changes the flags of a CPU's local group. Groups of nodes belong to the CPU: no other sees the change.
+fn set_local_flags(sd: &mut SchedDomain, flags: SdFlags, sgs: &mut Vec<SchedGroup>, own: &mut Own) {
+    let local = sd.groups.local();
+    if !sd.flags.has(SdFlags::NUMA) {
+        sgs[local.0 as usize].flags = flags;
+        return;
+    }
+    let id = *own.entry((local, flags)).or_insert_with(|| {
+        sgs.push(SchedGroup { flags, ..sgs[local.0 as usize].clone() });
+        SgId(sgs.len() as u32 - 1)
+    });
+    sd.groups.set_local(id);
 }

@@ -46,6 +46,13 @@ impl Ring {
         self.ids[self.start as usize]
     }
 
+    /// Puts a group of the CPU's own in place of the local one.
+    pub(super) fn set_local(&mut self, id: SgId) {
+        let mut ids = self.ids.to_vec();
+        ids[self.start as usize] = id;
+        self.ids = ids.into();
+    }
+
     /// How many groups there are.
     #[inline]
     pub fn len(&self) -> usize {

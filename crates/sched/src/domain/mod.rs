@@ -77,7 +77,7 @@ pub enum IdleType {
 }
 
 /// Flags of a domain, one bit each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SdFlags(pub u32);
 
 macro_rules! sd_flags {
@@ -294,6 +294,8 @@ pub struct Shortcuts {
     pub share_id: u32,
     /// Shared state of the LLC.
     pub llc_shared: Option<SharedId>,
+    /// What idle searches share: that of the domain with all capacities, if it has something of its own, or of the LLC.
+    pub balance_shared: Option<SharedId>,
     /// The CPU does not count as busy in its LLC: it stopped its tick since the domains were built.
     pub nohz_idle: bool,
     /// Lowest NUMA domain.
@@ -313,8 +315,10 @@ pub struct Domains {
     pub sgs: Vec<SchedGroup>,
     /// Capacities.
     pub sgcs: Vec<SgCapacity>,
-    /// Shared state of LLCs.
+    /// Shared state of LLCs, and behind it of domains with all capacities.
     pub shared: Vec<SharedDomain>,
+    /// How many LLCs have shared state.
+    pub nr_llcs: usize,
     /// Short cuts.
     pub per_cpu: PerCpu<Shortcuts>,
     /// Threads of each CPU's core, the CPU itself included.

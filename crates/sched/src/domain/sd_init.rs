@@ -9,7 +9,7 @@ use schedlab_topology::{CpuId, CpuMask, PerCpu};
 
 use super::levels::Level;
 use super::{Ring, SchedDomain, SdFlags};
-use crate::{AsymDomains, BusyFactor, DomainFlags, Feature, ImbalancePct, Kernel, PreferSibling};
+use crate::{AsymDomains, BusyFactor, DomainFlags, Feature, ImbalancePct, Kernel, PreferSibling, WakeCap};
 
 /// A domain of `cpu` on a rung, not yet linked and without groups.
 pub(super) fn sd_init(kernel: &Kernel, level: &Level, number: usize, cpu: CpuId) -> SchedDomain {
@@ -111,7 +111,12 @@ impl Asymmetry {
     /// Sorts the CPUs that take part by capacity.
     ///
     /// Kernel: asym_cpu_capacity_scan(), v6.12; asym_cpu_capacity_level(), v5.5.
-    pub(super) fn new(capacity: &PerCpu<u64>, active: &CpuMask, levels: &[Level]) -> Asymmetry {
+    pub(super) fn new(
+        kernel: &Kernel,
+        capacity: &PerCpu<u64>,
+        active: &CpuMask,
+        levels: &[Level],
+    ) -> Asymmetry {
         let mut by_capacity = BTreeMap::<u64, CpuMask>::new();
         for cpu in active.iter() {
             by_capacity.entry(capacity[cpu]).or_insert_with(|| CpuMask::new(capacity.len())).set(cpu);
@@ -119,11 +124,13 @@ impl Asymmetry {
         if by_capacity.len() < 2 {
             return Asymmetry { classes: Vec::new(), level: None };
         }
-        // The last rung on which some CPU first sees a larger one.
+        // The last rung on which some CPU first sees a larger one. Rungs of nodes all look like the node itself here: the
+        // kernel has not yet set which of them is asked for.
         let mut level = None;
         for cpu in active.iter() {
             let mut largest = capacity[cpu];
-            for (i, rung) in levels.iter().enumerate() {
+            let below = levels.iter().enumerate().take_while(|(_, rung)| !rung.flags.has(SdFlags::NUMA));
+            for (i, rung) in below {
                 let seen = by_capacity.iter().rev().find(|(_, cpus)| cpus.intersects(rung.mask(cpu)));
                 if let Some((&max, _)) = seen.filter(|&(&max, _)| max > largest) {
                     largest = max;
@@ -131,7 +138,9 @@ impl Asymmetry {
                 }
             }
         }
-        Asymmetry { classes: by_capacity.into_values().collect(), level }
+        let unseen = kernel.rules.asym_domains == AsymDomains::Level && level.is_none();
+        let classes = if unseen { Vec::new() } else { by_capacity.into_values().collect() };
+        Asymmetry { classes, level }
     }
 
     /// Whether CPUs differ at all.
@@ -159,7 +168,7 @@ impl Asymmetry {
             if i > 0 && !kernel.has(Feature::AsymPrefersSibling) {
                 tree[i - 1].flags = tree[i - 1].flags.without(SdFlags::PREFER_SIBLING);
             }
-            if kernel.rules.asym_domains == AsymDomains::Level {
+            if kernel.rules.asym_domains == AsymDomains::Level && kernel.rules.wake_cap != WakeCap::Off {
                 for lower in &mut tree[..=i] {
                     lower.flags = lower.flags.with(SdFlags::BALANCE_WAKE);
                 }

@@ -17,7 +17,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::{
     BandwidthSlices, CfsRqId, Curr, DequeueFlags, Effect, EnqueueFlags, Feature, Sched, SeId, TgId,
-    UpdateFlags,
+    ThrottledLoad, UpdateFlags,
 };
 
 /// What a CPU keeps for the next time when its queue runs empty, ns.
@@ -401,6 +401,9 @@ impl Sched {
         self.effects.push(Effect::Throttled { tg, cpu, on: false });
         if !per_task && self.cfs(cfs).load.weight > 0 {
             self.rejoin_queues(cfs);
+            if self.kernel.rules.throttled_load == ThrottledLoad::Listed {
+                self.list_all_above(self.tg(tg).se[cpu.index()]);
+            }
         }
         if self.rqs[cpu].curr == Curr::Idle && self.cfs(self.root_cfs_id(cpu)).nr_queued > 0 {
             self.resched_now(cpu);
@@ -431,7 +434,9 @@ impl Sched {
         }
         // It ran out again while tasks were queued: the rest goes on waiting.
         self.cfs_mut(cfs).throttled_limbo.extend(waiting);
-        self.list_add_leaf_cfs_rq(cfs);
+        if self.kernel.rules.throttled_load != ThrottledLoad::Listed || self.cfs(cfs).nr_queued > 0 {
+            self.list_add_leaf_cfs_rq(cfs);
+        }
     }
 
     /// Puts the entity of a queue, and groups above that were empty, back on their queues.

@@ -6,7 +6,7 @@
 //! carried along and clipped to what one CPU can have.
 
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, add_positive};
-use crate::{CfsRqId, Feature, PeltClock, PeltSums, Sched, SeId, TgId, UpdateFlags};
+use crate::{CfsRqId, Feature, PeltClock, PeltSums, Sched, SeId, TgId, ThrottledLoad, UpdateFlags};
 
 impl Sched {
     /// Notes a change of a queue for the level above.
@@ -175,6 +175,10 @@ impl Sched {
     /// Kernel: propagate_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
     pub(crate) fn propagate_entity_cfs_rq(&mut self, se: SeId) {
         let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        if self.kernel.rules.throttled_load != ThrottledLoad::From {
+            self.propagate_beyond_throttled(cfs, self.se(se).parent);
+            return;
+        }
         // Where tasks stop one by one, a queue without time goes on being averaged while any of them runs.
         let goes_on = self.kernel.has(Feature::BandwidthPerTask);
         if self.cfs(cfs).throttled && !goes_on {
@@ -197,6 +201,43 @@ impl Sched {
             }
             next = self.se(se).parent;
         }
+    }
+
+    /// Informs the levels above a queue, whether that has time or not, up to one that has none. Where queues without
+    /// time are listed, that level is passed over if no queue above it was known to be on the list.
+    ///
+    /// Kernel: propagate_entity_cfs_rq(), kernel/sched/fair.c, v4.13, v5.10.
+    fn propagate_beyond_throttled(&mut self, cfs: CfsRqId, parent: Option<SeId>) {
+        let lists = self.kernel.rules.throttled_load == ThrottledLoad::Listed;
+        let mut connected = !lists || self.list_connected(cfs, true);
+        let mut next = parent;
+        while let Some(se) = next {
+            let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+            let throttled = self.cfs(cfs).throttled;
+            if !throttled {
+                self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
+            }
+            if lists {
+                connected = self.list_connected(cfs, connected);
+            }
+            if throttled && connected {
+                return;
+            }
+            next = self.se(se).parent;
+        }
+    }
+
+    /// Puts a queue on the list of aged queues. True if the queues put there before are below one that was on it.
+    ///
+    /// Kernel: list_add_leaf_cfs_rq(), kernel/sched/fair.c, v5.10.
+    fn list_connected(&mut self, cfs: CfsRqId, connected: bool) -> bool {
+        let queue = self.cfs(cfs);
+        if queue.on_list {
+            return connected;
+        }
+        let (cpu, tg) = (queue.cpu, queue.tg);
+        self.list_add_leaf_cfs_rq(cfs);
+        self.tg(tg).parent.is_none_or(|above| self.cfs(self.tg(above).cfs_rq[cpu.index()]).on_list)
     }
 }
 
@@ -224,8 +265,32 @@ mod tests {
             if left == 0 { "leaves" } else { "waits" }.into()
         });
         expect![[r#"
-            v4.13..v6.12: waits
+            v4.13..v5.18: leaves
+            v6.1..v6.12: waits
             v7.2..v7.3: leaves"#]]
+        .assert_eq(&above);
+    }
+
+    #[test]
+    fn load_that_leaves_below_a_queue_without_time_stays_on_its_own_level() {
+        let above = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            let now = lab.time();
+            let outer = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), now);
+            let inner = lab.sched.new_group(outer, NICE_0_LOAD, CpuId(0), now);
+            let task = lab.fork("a", 0, NewTask { tg: inner, ..lab.spec() });
+            lab.run(100 * MS);
+            lab.sched.bandwidth_used = true;
+            let queue = lab.sched.tg(outer).cfs_rq[0];
+            lab.sched.cfs_mut(queue).throttled = true;
+            lab.sched.detach_entity_cfs_rq(SeId(task.0));
+            let left = [inner, outer].map(|tg| lab.sched.se(lab.sched.tg(tg).se[0]).avg.util_avg == 0);
+            alloc::format!("{left:?}")
+        });
+        expect![[r#"
+            v4.13..v5.18: [false, false]
+            v6.1..v6.12: [true, false]
+            v7.2..v7.3: [true, true]"#]]
         .assert_eq(&above);
     }
 }

@@ -80,6 +80,12 @@ impl Sched {
         self.age_blocked_se(last, cfs, se);
     }
 
+    /// The utilisation of a sleeper after [`Sched::sync_entity_load_avg`].
+    pub(crate) fn synced_util_avg(&self, se: SeId) -> u64 {
+        let cfs = self.se(se).cfs_rq.expect("entity has a queue");
+        self.aged_blocked(self.cfs(cfs).avg.last_update_time, cfs, se).util_avg
+    }
+
     /// A sleeper leaves its queue: notes its load for the queue's next update.
     ///
     /// Kernel: remove_entity_load_avg(), kernel/sched/fair.c, v6.12.

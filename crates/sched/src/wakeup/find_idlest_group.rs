@@ -165,7 +165,9 @@ pub(super) fn update_sg_wakeup_stats(
                 None if counted_on == Some(cpu) => sums.add(&cpu_stats_without(view, cpu, task)),
                 None => sums.add(&sched.cpu_stats(cpu)),
             }
-            fits |= asym && kernel.rules.asym_fits >= AsymFits::Uclamp && util_fits_cpu(view, task, cpu) > 0;
+            fits |= asym
+                && kernel.rules.asym_fits >= AsymFits::Uclamp
+                && util_fits_cpu(view, task, sched.task_util_est(task), cpu) > 0;
         }
     }
     stats.set_sums(&sums);

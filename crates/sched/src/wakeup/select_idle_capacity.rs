@@ -57,10 +57,10 @@ impl Search<'_> {
             }
             let mut capacity = sched.capacity_of(cpu);
             let mut rank = match kernel.rules.asym_fits {
-                AsymFits::Off | AsymFits::Capacity => {
-                    i32::from(fits_capacity(sched.task_util_est(self.wakeup.task), capacity))
+                AsymFits::Off | AsymFits::Capacity => i32::from(fits_capacity(self.util, capacity)),
+                AsymFits::Uclamp | AsymFits::UclampCores => {
+                    util_fits_cpu(view, self.wakeup.task, self.util, cpu)
                 }
-                AsymFits::Uclamp | AsymFits::UclampCores => util_fits_cpu(view, self.wakeup.task, cpu),
             };
             if rank > 0 && (preferred || !cores) {
                 return Some(cpu);

@@ -7,7 +7,8 @@
 use schedlab_topology::{CpuId, CpuMask};
 
 use crate::{
-    AsymFits, Feature, IdleCoreSearch, IdleSmt, Placement, Reason, RecentUsedCpu, Refused, SchedDomain, View,
+    AsymFits, Feature, IdleCoreSearch, IdleSmt, Placement, Reason, RecentUsedCpu, Refused, SchedDomain, SeId,
+    View,
 };
 
 use super::reduced_capacity::Backup;
@@ -18,9 +19,12 @@ use super::{Wakeup, kthread_stack};
 ///
 /// Kernel: select_idle_sibling(), kernel/sched/fair.c, v7.2, v6.12, v5.18, v5.5, v4.13.
 pub fn select_idle_sibling(view: &View, wakeup: &Wakeup, prev: CpuId, target: CpuId) -> Placement {
+    let (sched, task) = (view.sched, wakeup.task);
+    let syncs = sched.domains.asym_active && view.kernel().rules.asym_fits != AsymFits::Off;
     let search = Search {
         view,
         wakeup,
+        util: if syncs { sched.or_estimate(task, sched.synced_util_avg(SeId(task.0))) } else { 0 },
         allowed: &view.sched.task(wakeup.task).allowed,
         has_idle_policy: view.sched.task(wakeup.task).has_idle_policy(),
         capacity: view.kernel().has(Feature::SisCapacity).then(Backup::default),
@@ -30,6 +34,7 @@ pub fn select_idle_sibling(view: &View, wakeup: &Wakeup, prev: CpuId, target: Cp
     let mut placement = Placement::new(cpu, reason);
     placement.examined = view.examined();
     placement.number = view.number();
+    placement.syncs = syncs;
     placement.recent_used_cpu = effects.recent_used_cpu;
     placement.clear_idle_cores = effects.clear_idle_cores;
     placement.scan_to_account = effects.scan_to_account;
@@ -48,6 +53,8 @@ pub(super) struct Effects {
 pub(super) struct Search<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) wakeup: &'a Wakeup,
+    /// The wakee's utilisation, where CPUs differ.
+    pub(super) util: u64,
     pub(super) allowed: &'a CpuMask,
     pub(super) has_idle_policy: bool,
     /// SIS_CAPACITY: idle CPUs that were passed over for lack of capacity.
@@ -207,7 +214,7 @@ impl Search<'_> {
     }
 
     fn fits(&self, cpu: CpuId) -> bool {
-        let fits = asym_fits_cpu(self.view, self.wakeup.task, cpu);
+        let fits = asym_fits_cpu(self.view, self.wakeup.task, self.util, cpu);
         if !fits {
             self.view.refuse(cpu, Refused::TooSmall);
         }
@@ -217,8 +224,15 @@ impl Search<'_> {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use alloc::format;
 
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::SeId;
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::wakeup::Wakeup;
     use crate::wakeup::drawn::{check_all, check_passed_over, check_wakeup};
 
     #[test]
@@ -241,6 +255,37 @@ mod tests {
             v5.18: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2
             v6.1..v7.3: cpu 2, TARGET_IDLE, examined 0, WA_PREV_AVAILABLE 2, remote"#]],
         );
+    }
+
+    #[test]
+    fn where_cpus_differ_the_wakee_is_aged_after_the_affine_step() {
+        let aged = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2:capacity=0/512");
+            let sleeper = lab.fork("sleeper", 0, lab.spec());
+            lab.run(20 * MS);
+            lab.sleep(sleeper);
+            lab.fork("runner", 0, lab.spec());
+            lab.run(50 * MS);
+            let wakeup = Wakeup {
+                task: sleeper,
+                waker: None,
+                this_cpu: CpuId(1),
+                sync: false,
+                in_task: true,
+                current_cpu: false,
+            };
+            let before = lab.sched.task(sleeper).se.avg.util_avg;
+            lab.sched.sync_wakee(sleeper);
+            let first = lab.sched.task(sleeper).se.avg.util_avg;
+            let decision = lab.sched.decide_wakeup(&wakeup, lab.time(), None);
+            let syncs = decision.placement.is_some_and(|placement| placement.syncs);
+            let synced = lab.sched.synced_util_avg(SeId(sleeper.0));
+            format!("aged before {}, after {syncs}, less {}", first < before, synced < before)
+        });
+        expect![[r#"
+            v4.13..v5.5: aged before true, after false, less true
+            v5.18..v7.3: aged before false, after true, less true"#]]
+        .assert_eq(&aged);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::{
     Candidate, Effect, EnqueueFlags, Feature, MigrationCause, Placement, Policy, PreemptDecision, Reason,
-    Sched, SeId, Shared, TaskState, View, WakeList, WakeListOrder, wf,
+    Sched, SeId, Shared, TaskState, View, WakeCap, WakeList, WakeListOrder, wf,
 };
 
 use super::{WakePath, Wakeup, WakeupDecision};
@@ -35,8 +35,7 @@ impl View<'_> {
 impl Sched {
     /// Decides a wake-up. The CPUs that were passed over are listed if asked for.
     ///
-    /// On machines whose CPUs differ in capacity the wakee's averages must be brought up
-    /// to date first ([`Sched::sync_wakee`]), as the search asks what fits.
+    /// On machines whose CPUs differ in capacity [`Sched::sync_wakee`] comes first.
     ///
     /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12, v5.5.
     pub fn decide_wakeup(
@@ -94,13 +93,14 @@ impl Sched {
 }
 
 impl Sched {
-    /// Brings the averages of a sleeper up to date if its CPU is chosen by what fits: on machines whose CPUs differ, for
-    /// fair tasks that have a choice.
+    /// Brings the averages of a sleeper up to date where [`wake_cap`](super::wake_cap) asks for them: on machines whose
+    /// CPUs differ, for fair tasks that have a choice. Later kernels do it after the affine step ([`Placement::syncs`]).
     ///
-    /// Kernel: select_idle_sibling(), kernel/sched/fair.c, v6.12.
+    /// Kernel: wake_cap(), kernel/sched/fair.c, v5.5.
     pub fn sync_wakee(&mut self, task: TaskId) {
         let p = self.task(task);
-        if self.domains.asym_active && !p.on_rq && p.policy.is_fair() && p.nr_cpus_allowed > 1 {
+        let asks = self.domains.asym_active && self.kernel.rules.wake_cap != WakeCap::Off;
+        if asks && !p.on_rq && p.policy.is_fair() && p.nr_cpus_allowed > 1 {
             self.sync_entity_load_avg(SeId(task.0));
         }
     }
@@ -196,6 +196,9 @@ impl Sched {
 
     /// What a search leaves behind: recently used CPUs, a hint that failed, the time it took.
     fn apply_search(&mut self, wakeup: &Wakeup, placement: &Placement, now: Time) {
+        if placement.syncs {
+            self.sync_entity_load_avg(SeId(wakeup.task.0));
+        }
         if let Some(cpu) = placement.recent_used_cpu {
             self.task_mut(wakeup.task).recent_used_cpu = Some(cpu);
         }

@@ -12,12 +12,11 @@ pub(crate) fn fits_capacity(util: u64, capacity: u64) -> bool {
     util * 1280 < capacity * 1024
 }
 
-/// 1 if the task fits, 0 if not, -1 if all but its lower clamp does.
+/// 1 if the task fits with that utilisation, 0 if not, -1 if all but its lower clamp does.
 ///
 /// Kernel: util_fits_cpu(), kernel/sched/fair.c, v6.12. Pressure by firmware is left out.
-pub(crate) fn util_fits_cpu(view: &View, task: TaskId, cpu: CpuId) -> i32 {
+pub(crate) fn util_fits_cpu(view: &View, task: TaskId, util: u64, cpu: CpuId) -> i32 {
     let p = view.sched.task(task);
-    let util = view.sched.task_util_est(task);
     let orig = view.rq(cpu).cpu_capacity_orig;
     let (min, max) = (u64::from(p.uclamp_min), u64::from(p.uclamp_max));
     let mut fits = fits_capacity(util, view.sched.capacity_of(cpu));
@@ -30,17 +29,17 @@ pub(crate) fn util_fits_cpu(view: &View, task: TaskId, cpu: CpuId) -> i32 {
 /// Whether the early candidates of the idle search fit; always, where all CPUs are alike.
 ///
 /// Kernel: asym_fits_cpu(), kernel/sched/fair.c, v6.12; asym_fits_capacity(), v5.18.
-pub(super) fn asym_fits_cpu(view: &View, task: TaskId, cpu: CpuId) -> bool {
+pub(super) fn asym_fits_cpu(view: &View, task: TaskId, util: u64, cpu: CpuId) -> bool {
     if !view.sched.domains.asym_active {
         return true;
     }
     match view.kernel().rules.asym_fits {
         AsymFits::Off => true,
-        AsymFits::Capacity => fits_capacity(view.sched.task_util_est(task), view.sched.capacity_of(cpu)),
-        AsymFits::Uclamp => util_fits_cpu(view, task, cpu) > 0,
+        AsymFits::Capacity => fits_capacity(util, view.sched.capacity_of(cpu)),
+        AsymFits::Uclamp => util_fits_cpu(view, task, util, cpu) > 0,
         AsymFits::UclampCores => {
             (!view.sched.domains.smt_active || view.sched.is_core_idle(cpu))
-                && util_fits_cpu(view, task, cpu) > 0
+                && util_fits_cpu(view, task, util, cpu) > 0
         }
     }
 }
