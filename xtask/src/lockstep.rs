@@ -37,7 +37,7 @@ const MACHINES: [(&str, usize); 10] = [
 ];
 
 /// Sets of loads; the last has all that do not exclude each other.
-const LOADS: [&str; 14] = [
+const LOADS: [&str; 17] = [
     "plain",
     "nohz",
     "sync,irq",
@@ -48,6 +48,9 @@ const LOADS: [&str; 14] = [
     "groups",
     "shares",
     "quota",
+    "idle-groups",
+    "slice",
+    "freq",
     "batch",
     "rt",
     "deadline",

@@ -247,9 +247,9 @@ impl Kernel {
         ) != 0
     }
 
-    /// Makes a group SCHED_IDLE. Returns whether the kernel supports that.
-    pub fn set_idle_group(&mut self, group: GroupId) -> bool {
-        self.raw.lab_group_idle(group.0 as c_int) == 0
+    /// Makes a group SCHED_IDLE, or not. Returns whether the kernel supports that.
+    pub fn set_idle_group(&mut self, group: GroupId, idle: bool) -> bool {
+        self.raw.lab_group_idle(group.0 as c_int, idle.into()) == 0
     }
 
     /// The work before a task returns to user mode; returns whether the task must make way.

@@ -123,7 +123,7 @@ functions! {
     lab_prices: fn(look: c_int, balance_look: c_int, balance: c_int);
     lab_past_cpu: fn(cpu: c_int, idle_stamp: u64, next_balance: u64, idle_scan: u64, balance_scan: u64, idle_cores: c_int);
     lab_past_domain: fn(cpu: c_int, level: c_int, last_balance: u64, interval: u64, newidle_cost: u64, decayed: u64) -> c_int;
-    lab_group_idle: fn(group: c_int) -> c_int;
+    lab_group_idle: fn(group: c_int, idle: c_int) -> c_int;
     lab_exit_to_user: fn(cpu: c_int) -> c_int;
     --
     lab_events: fn(*mut *const Event) -> c_int;

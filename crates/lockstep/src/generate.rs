@@ -74,6 +74,20 @@ impl Generator {
             let quota = random.of(&[None, Some(2_000), Some(5_000), Some(20_000)]);
             return Some(Operation::Quota { group, period: random.of(&[10_000, 100_000]), quota });
         }
+        if groups > 0 && meant(random, "idle-groups", 60) {
+            let group = random.below(groups as u64) as usize;
+            return Some(Operation::IdleGroup { group, idle: random.once_in(2) });
+        }
+        if meant(random, "slice", 50) {
+            return Some(Operation::Slice {
+                cpu,
+                task,
+                slice: random.of(&[0, 100_000, 1_000_000, 20_000_000]),
+            });
+        }
+        if meant(random, "freq", 40) {
+            return Some(Operation::Frequency { cpu, scale: random.of(&[1024, 700, 350]) });
+        }
         if meant(random, "affinity", 40) {
             let all = random.once_in(3);
             let mut cpus: Vec<CpuId> =

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Names of loads, and what each adds.
-pub const LOADS: [(&str, &str); 15] = [
+pub const LOADS: [(&str, &str); 18] = [
     ("nohz", "idle CPUs stop their ticks and others balance for them"),
     ("sync", "wake-ups with the sync flag"),
     ("irq", "wake-ups from interrupts"),
@@ -16,6 +16,9 @@ pub const LOADS: [(&str, &str); 15] = [
     ("groups", "four groups, nested, and tasks that move between them"),
     ("shares", "groups whose shares change"),
     ("quota", "groups with a quota"),
+    ("idle-groups", "groups that become idle (cpu.idle) and stop being so"),
+    ("slice", "tasks that ask for a slice"),
+    ("freq", "clock rates that change"),
     ("batch", "SCHED_BATCH and SCHED_IDLE"),
     ("rt", "SCHED_FIFO and SCHED_RR"),
     ("deadline", "SCHED_DEADLINE"),
@@ -67,7 +70,7 @@ impl FromStr for Loads {
                 loads.0.push(name);
             }
         }
-        if loads.has("shares") || loads.has("quota") {
+        if ["shares", "quota", "idle-groups"].iter().any(|load| loads.has(load)) {
             loads.0.push("groups");
             loads.0.dedup();
         }
@@ -87,7 +90,7 @@ mod tests {
         assert_eq!(
             "nhz".parse::<Loads>().unwrap_err(),
             "there is no load \"nhz\"; known are plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, \
-             shares, quota, batch, rt, deadline, exec"
+             shares, quota, idle-groups, slice, freq, batch, rt, deadline, exec"
         );
     }
 }

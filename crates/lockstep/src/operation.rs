@@ -42,6 +42,12 @@ pub enum Operation {
     Shares { group: usize, shares: u64 },
     /// The quota of a group changes: us per period in us.
     Quota { group: usize, period: u64, quota: Option<u64> },
+    /// A group counts as SCHED_IDLE beside its siblings, or no longer.
+    IdleGroup { group: usize, idle: bool },
+    /// A task asks for a slice, ns; 0 for the kernel's own.
+    Slice { cpu: CpuId, task: usize, slice: u64 },
+    /// The clock rate of a CPU changes; 1024 is its full rate.
+    Frequency { cpu: CpuId, scale: u64 },
     /// A task moves to a group.
     Move { cpu: CpuId, task: usize, group: Option<usize> },
 }
@@ -85,6 +91,18 @@ impl fmt::Display for Operation {
                 write!(f, "group {group} may run {quota} us in {period} us")
             }
             Operation::Quota { group, quota: None, .. } => write!(f, "group {group} may run without limit"),
+            Operation::IdleGroup { group, idle } => {
+                write!(f, "group {group} {} idle", if *idle { "becomes" } else { "is no longer" })
+            }
+            Operation::Slice { cpu, task, slice: 0 } => {
+                write!(f, "CPU {} gives t{task} a slice of no particular length", cpu.0)
+            }
+            Operation::Slice { cpu, task, slice } => {
+                write!(f, "CPU {} gives t{task} a slice of {} us", cpu.0, slice / 1000)
+            }
+            Operation::Frequency { cpu, scale } => {
+                write!(f, "CPU {} runs at {scale}/1024 of its clock rate", cpu.0)
+            }
             Operation::Move { cpu, task, group: to } => {
                 write!(f, "CPU {} moves t{task} to {}", cpu.0, group(to))
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use schedlab_kernel_tree::{GroupId, Kernel, KernelTask};
 use schedlab_sched::{
-    AvgReference, Curr, Deactivate, FairPolicy, MigrationCause, NewTask, Policy, Sched, TaskState, TgId,
-    Took, WakePath, Wakeup,
+    AvgReference, Curr, Deactivate, FairPolicy, Feature, MigrationCause, NewTask, Policy, Sched, TaskState,
+    TgId, Took, WakePath, Wakeup,
 };
 use schedlab_topology::{CpuId, CpuMask, Topology};
 use schedlab_units::{TaskId, Time};
@@ -268,6 +268,31 @@ impl Pair {
                     true
                 })
             }
+            Operation::IdleGroup { group, idle } if *group < self.groups.len() => {
+                let (ours, theirs) = self.groups[*group];
+                self.kernel.set_idle_group(theirs, *idle) && {
+                    self.sched.set_idle_group(ours, *idle, now);
+                    true
+                }
+            }
+            Operation::Slice { cpu, task, slice } if self.lives(*task) => {
+                let (ours, theirs) = self.tasks[*task];
+                let entry = self.sched.task(ours);
+                let fair = matches!(entry.policy, Policy::Normal | Policy::Batch);
+                let (number, nice, mut parameters) = numbers(entry.policy, entry.nice);
+                parameters[0] = *slice;
+                // Kernels without slices have nothing that a call could change.
+                let asks = fair && self.sched.kernel.has(Feature::CustomSlice);
+                asks && self.kernel.set_policy(*cpu, theirs, number, nice, parameters).is_ok_and(|()| {
+                    self.sched.set_slice(ours, (*slice > 0).then_some(*slice), now);
+                    true
+                })
+            }
+            Operation::Frequency { cpu, scale } => {
+                self.kernel.set_freq_scale(*cpu, *scale);
+                self.sched.set_freq_scale(*cpu, *scale);
+                true
+            }
             Operation::Move { cpu, task, group } if self.lives(*task) => {
                 self.change_group(*cpu, *task, *group)
             }
@@ -306,6 +331,7 @@ impl Pair {
                 allowed: parent.allowed.clone(),
                 tg: parent.tg,
                 kthread,
+                slice: parent.se.custom_slice.then_some(parent.se.slice),
                 ..NewTask::plain(nr_cpus)
             },
             None => {

@@ -5,7 +5,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
 use crate::pick::place_entity::{PlaceCfs, place_eevdf};
-use crate::{CfsRqId, DelayedRequeue, Feature, Sched, SeId, ThrottledLoad, UpdateFlags};
+use crate::{CfsRqId, DelayedRequeue, Feature, Sched, SeId, UpdateFlags};
 
 /// Why a task joins a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Sched {
         match self.class_of(task) {
             Class::Fair => {
                 self.enqueue_task_fair(cpu, task, flags);
-                if self.bandwidth_used && self.kernel.rules.throttled_load == ThrottledLoad::Listed {
+                if self.bandwidth_used && self.kernel.has(Feature::ThrottledLists) {
                     self.list_all_above(SeId(task.0));
                 }
                 self.fair_server_start(cpu);
@@ -202,7 +202,7 @@ impl Sched {
     /// A queue that was empty is no longer.
     fn first_queued(&mut self, cfs: CfsRqId) {
         if self.bandwidth_used {
-            if self.kernel.rules.throttled_load == ThrottledLoad::Listed {
+            if self.kernel.has(Feature::ThrottledLists) {
                 self.list_add_leaf_cfs_rq(cfs);
                 self.check_enqueue_throttle(cfs);
                 return;

@@ -135,7 +135,7 @@ features! {
     MisfitNoBackoff "MISFIT_NO_BACKOFF" "Passes for a misfit task count neither as failures nor lengthen the interval." "load_balance(), v6.10" [0 0 0 0 0 1 1 1];
     LbCountRunnable "LB_COUNT_RUNNABLE" "Balancing does not count tasks whose dequeue is delayed." "update_sg_lb_stats(), v6.13" [0 0 0 0 0 0 0 1];
     LbUtilBoost "LB_UTIL_BOOST" "The CPU with most utilisation is found with waiting time counted." "find_busiest_queue(), v6.5" [0 0 0 0 0 1 1 1];
-    LbUtilShift "LB_UTIL_SHIFT" "A task's utilisation is halved for each failed pass when it is compared with the imbalance." "detach_tasks(), v6.8 and stable 6.1" [0 0 0 1 0 1 1 1];
+    LbUtilShift "LB_UTIL_SHIFT" "A task's utilisation is halved for each failed pass when it is compared with the imbalance." "detach_tasks(), v6.8 and stable 5.10, 6.1" [0 0 0 1 0 1 1 1];
     LbSkipPerCpuKthread "LB_SKIP_PER_CPU_KTHREAD" "Kernel threads of a CPU are no candidates and do not count as bound." "can_migrate_task(), v5.12" [0 0 1 1 1 1 1 1];
     LbEligibleFirst "LB_ELIGIBLE_FIRST" "The first pass leaves tasks alone that are not eligible, and all but passes by load those that sleep delayed." "can_migrate_task(), v6.14" [0 0 0 0 0 0 0 1];
     DetachAtLeastOne "DETACH_AT_LEAST_ONE" "A pass looks on for a movable task while all it met are bound." "detach_tasks(), v6.2 to v6.10" [0 0 0 0 1 1 0 0];
@@ -178,6 +178,8 @@ features! {
     ScaleDownFloor "SCALE_DOWN_FLOOR" "A scaled-down weight is at least 2." "scale_load_down(), v5.7" [0 0 1 1 1 1 1 1];
     BlockedUpdateTg "BLOCKED_UPDATE_TG" "Ageing blocked load writes the parent group's load average." "__update_blocked_fair(), v5.14" [0 0 1 1 1 1 1 1];
     AttachLists "ATTACH_LISTS" "A queue to which an entity is attached is one of those whose averages are aged, whether anything is queued there or not." "propagate_entity_cfs_rq(), v5.13 and stable 5.10; commit 0258bdfaff5b" [0 0 1 1 1 1 1 1];
+    LoadPastThrottled "LOAD_PAST_THROTTLED" "Load goes up from a queue that is out of time, to the first level above that is out of time too." "propagate_entity_cfs_rq(), up to v5.19" [1 1 1 0 0 0 0 0];
+    ThrottledLists "THROTTLED_LISTS" "Queues without time are among those whose averages are aged." "enqueue_task_fair(), propagate_entity_cfs_rq(), v5.13 to v5.19 and stable 5.10" [0 0 1 0 0 0 0 0];
     GroupLoadMax "GROUP_LOAD_MAX" "A group's share counts the larger of queued weight and average load." "calc_group_shares(), v4.15" [0 1 1 1 1 1 1 1];
     ReweightIfChanged "REWEIGHT_IF_CHANGED" "A group entity is re-weighted only when its shares changed." "update_cfs_group(), v6.6" [0 0 0 0 0 1 1 1];
     KeepEmptyWeight "KEEP_EMPTY_WEIGHT" "A group that becomes empty on a CPU keeps its entity's weight." "update_cfs_group(), v6.12" [0 0 0 0 0 0 1 1];

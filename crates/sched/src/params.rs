@@ -32,13 +32,22 @@ impl Sched {
     }
 
     /// The slice a task asks for; none for the kernel's own. Kernels before v6.12 have none
-    /// but that.
+    /// but that. As with any change of parameters a fair task is given its weight again, and its load average is made
+    /// anew from its sum.
     ///
-    /// Kernel: __setparam_fair(), kernel/sched/fair.c, v7.2.
+    /// Kernel: __setparam_fair(), kernel/sched/fair.c, v7.2; __sched_setscheduler(), v6.12.
     pub fn set_slice(&mut self, task: TaskId, slice: Option<u64>, now: Time) {
         let base_slice = self.scaled.base_slice;
         let slice = slice.filter(|_| self.kernel.has(Feature::CustomSlice));
+        let entry = self.task(task);
+        let (cpu, policy) = (entry.cpu, entry.policy);
+        if slice == Some(entry.se.slice) {
+            return self.update_rq_clock(cpu, now);
+        }
         self.change_task(task, false, now, |sched| {
+            if policy.is_fair() && sched.kernel.has(Feature::CustomSlice) {
+                sched.set_load_weight(task, policy);
+            }
             let se = &mut sched.task_mut(task).se;
             se.custom_slice = slice.is_some();
             se.slice = slice.map_or(base_slice, clamp_slice);
@@ -224,6 +233,26 @@ mod tests {
             v7.2: 1024, then 1024
             v7.3: 1024, then 0"#]]
         .assert_eq(&by_kernel("", left));
+    }
+
+    #[test]
+    fn another_slice_gives_the_weight_again_and_the_same_slice_does_nothing() {
+        let averages = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let (b, sched) = (drawn.task("b"), &mut drawn.sched);
+            let mut after = |slice: Option<u64>| {
+                let avg = &mut sched.se_mut(SeId(b.0)).avg;
+                (avg.load_sum, avg.load_avg) = (46_000, 1_010);
+                sched.set_slice(b, slice, NOW);
+                sched.se(SeId(b.0)).avg.load_avg
+            };
+            format!("{} {}", after(Some(1_000_000)), after(Some(1_000_000)))
+        };
+        expect![[r#"
+            v4.13..v6.10: 1010 1010
+            v6.12..v7.2: 992 1010
+            v7.3: 1010 1010"#]]
+        .assert_eq(&by_kernel("", averages));
     }
 
     #[test]

@@ -130,16 +130,6 @@ rules! {
         None "none",
     } [TargetLast TargetLast PrevFirst PrevFirst PrevFirst PrevFirst PrevFirst PrevFirst];
 
-    throttled_load: ThrottledLoad "THROTTLED_LOAD" "How a change of load goes up through queues without time." "propagate_entity_cfs_rq()" {
-        /// Up to the first level that is out of time.
-        UpTo "up_to",
-        /// So too, but queues without time are among those whose averages are aged, and a level out of time is passed
-        /// over if none of the queues below it was (v5.13 to v5.19).
-        Listed "listed",
-        /// Not from a queue that is out of time; up to a level that is, and that included (v6.0).
-        From "from",
-    } [UpTo UpTo Listed From From From From From];
-
     asym_fits: AsymFits "ASYM_FITS" "How a task is fitted to a CPU on asymmetric machines." "asym_fits_cpu(), select_idle_capacity()" {
         /// Not in this search.
         Off "off",

@@ -574,8 +574,8 @@ impl Scheduler for TreeSched {
     }
     fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time) {
         self.beside(|rules| rules.set_idle_group(tg, idle, now));
-        if let Some(group) = group(tg).filter(|_| idle) {
-            self.library.set_idle_group(group);
+        if let Some(group) = group(tg) {
+            self.library.set_idle_group(group, idle);
         }
     }
     fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time) {

@@ -100,6 +100,6 @@ const LOADS: &str = "Examples:
   schedlab lockstep --tree ~/linux
   schedlab lockstep --tree ~/linux --kernel v6.12 --load nice,groups --steps 100000
 
-Loads: plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, shares, quota, batch, rt,
-deadline, exec.
+Loads: plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, shares, quota, idle-groups,
+slice, freq, batch, rt, deadline, exec.
 Exit status: 0 both sides are equal, 1 they differ, 2 wrong usage.";

@@ -558,9 +558,9 @@ int lab_past_domain(int cpu, int level, u64 last_balance, u64 interval, u64 newi
 /* ---- groups ---- */
 extern int sched_group_set_idle(struct task_group *tg, long idle) __attribute__((weak)); /* from 5.15 */
 
-int lab_group_idle(int group)
+int lab_group_idle(int group, int idle)
 {
-	return sched_group_set_idle ? sched_group_set_idle(lab_task_group(group), 1) : -1;
+	return sched_group_set_idle ? sched_group_set_idle(lab_task_group(group), idle) : -1;
 }
 
 /* What the kernel wants done before a task returns to user mode: from 7.0 on a group out of quota lets its tasks go there. */

@@ -92,7 +92,7 @@ void lab_prices(int look, int balance_look, int balance);
 void lab_past_cpu(int cpu, lab_u64 idle_stamp, lab_u64 next_balance, lab_u64 idle_scan, lab_u64 balance_scan,
 		  int idle_cores);
 int lab_past_domain(int cpu, int level, lab_u64 last_balance, lab_u64 interval, lab_u64 newidle_cost, lab_u64 decayed);
-int lab_group_idle(int group);
+int lab_group_idle(int group, int idle);            /* 0, or the kernel has no such groups */
 int lab_exit_to_user(int cpu);                      /* 1: the task must make way */
 void lab_read(int task, lab_u64 *out);              /* 9 words */
 #endif

@@ -17,7 +17,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::{
     BandwidthSlices, CfsRqId, Curr, DequeueFlags, Effect, EnqueueFlags, Feature, Sched, SeId, TgId,
-    ThrottledLoad, UpdateFlags,
+    UpdateFlags,
 };
 
 /// What a CPU keeps for the next time when its queue runs empty, ns.
@@ -401,7 +401,7 @@ impl Sched {
         self.effects.push(Effect::Throttled { tg, cpu, on: false });
         if !per_task && self.cfs(cfs).load.weight > 0 {
             self.rejoin_queues(cfs);
-            if self.kernel.rules.throttled_load == ThrottledLoad::Listed {
+            if self.kernel.has(Feature::ThrottledLists) {
                 self.list_all_above(self.tg(tg).se[cpu.index()]);
             }
         }
@@ -434,7 +434,7 @@ impl Sched {
         }
         // It ran out again while tasks were queued: the rest goes on waiting.
         self.cfs_mut(cfs).throttled_limbo.extend(waiting);
-        if self.kernel.rules.throttled_load != ThrottledLoad::Listed || self.cfs(cfs).nr_queued > 0 {
+        if !self.kernel.has(Feature::ThrottledLists) || self.cfs(cfs).nr_queued > 0 {
             self.list_add_leaf_cfs_rq(cfs);
         }
     }

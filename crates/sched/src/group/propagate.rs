@@ -6,7 +6,7 @@
 //! carried along and clipped to what one CPU can have.
 
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, add_positive};
-use crate::{CfsRqId, Feature, PeltClock, PeltSums, Sched, SeId, TgId, ThrottledLoad, UpdateFlags};
+use crate::{CfsRqId, Feature, PeltClock, PeltSums, Sched, SeId, TgId, UpdateFlags};
 
 impl Sched {
     /// Notes a change of a queue for the level above.
@@ -175,7 +175,7 @@ impl Sched {
     /// Kernel: propagate_entity_cfs_rq(), kernel/sched/fair.c, v6.12.
     pub(crate) fn propagate_entity_cfs_rq(&mut self, se: SeId) {
         let cfs = self.se(se).cfs_rq.expect("entity has a queue");
-        if self.kernel.rules.throttled_load != ThrottledLoad::From {
+        if self.kernel.has(Feature::LoadPastThrottled) {
             self.propagate_beyond_throttled(cfs, self.se(se).parent);
             return;
         }
@@ -208,7 +208,7 @@ impl Sched {
     ///
     /// Kernel: propagate_entity_cfs_rq(), kernel/sched/fair.c, v4.13, v5.10.
     fn propagate_beyond_throttled(&mut self, cfs: CfsRqId, parent: Option<SeId>) {
-        let lists = self.kernel.rules.throttled_load == ThrottledLoad::Listed;
+        let lists = self.kernel.has(Feature::ThrottledLists);
         let mut connected = !lists || self.list_connected(cfs, true);
         let mut next = parent;
         while let Some(se) = next {
