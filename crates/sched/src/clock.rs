@@ -22,6 +22,10 @@ impl Sched {
         let rq = self.rqs.clocks_of(cpu);
         let delta = now.0.wrapping_sub(rq.clock);
         if delta as i64 <= 0 {
+            if delta == 0 && rq.curr == Curr::Idle {
+                // It went idle at this very time, and up to v5.19 this reading is the first.
+                rq.sync_clock_pelt();
+            }
             return;
         }
         let scaled = self.kernel.rules.pelt == PeltClock::ScaledClock;
@@ -236,7 +240,7 @@ mod tests {
 
     use super::PELT_EPOCH;
     use crate::drawing::{NOW, by_kernel, draw};
-    use crate::{Curr, NeedResched};
+    use crate::{Curr, NeedResched, Sched};
 
     #[test]
     fn interrupt_time_beyond_the_clock_is_taken_later() {
@@ -270,13 +274,16 @@ mod tests {
             let sched = &mut drawn.sched;
             sched.update_rq_clock(CpuId(0), Time(NOW.0 + 8_000));
             sched.update_idle_rq_clock_pelt(CpuId(0));
-            let rq = &sched.rqs[CpuId(0)];
-            (rq.clock_task - rq.clock_pelt).to_string()
+            let late = |sched: &Sched| sched.rqs[CpuId(0)].clock_task - sched.rqs[CpuId(0)].clock_pelt;
+            let before = late(sched);
+            sched.rqs[CpuId(0)].curr = Curr::Idle;
+            sched.update_rq_clock(CpuId(0), Time(NOW.0 + 8_000));
+            alloc::format!("{before}, then {}", late(sched))
         };
         expect![[r#"
-            v4.13: 0
-            v5.5..v5.18: 4000
-            v6.1..v7.3: 0"#]]
+            v4.13: 0, then 0
+            v5.5..v5.18: 4000, then 0
+            v6.1..v7.3: 0, then 0"#]]
         .assert_eq(&by_kernel("", ahead));
     }
 
