@@ -98,6 +98,8 @@ pub const FIGURES: &[Figure] = figures![
     "mark-values/s", "/s", HIGH, "the sum of their values per second", Of::Each(|r| marks(r, |_, sum| sum as f64));
     "switches/mark", "", LOW, "context switches for each mark of a label",
         Of::Each(|r| for_each_mark(r, r.folds.counts.switches));
+    "task-switches/mark", "", LOW, "switches away from a task for each mark of a label",
+        Of::Each(|r| for_each_mark(r, r.folds.counts.voluntary + r.folds.counts.involuntary));
     "migrations/mark", "", LOW, "tasks moved for each mark of a label",
         Of::Each(|r| for_each_mark(r, r.folds.migrations.total()));
     "last-cpu", "", None, "the number of the CPU that a task of a kind got last", Of::Last;
@@ -106,8 +108,10 @@ pub const FIGURES: &[Figure] = figures![
     "task-clock", "ns", None, "CPU time of all tasks", Of::Run(|r| Some(r.folds.busy.total().0 as f64));
     "cpus-utilized", "", None, "CPU time of all tasks per time",
         Of::Run(|r| (r.elapsed.0 > 0).then(|| r.folds.busy.total().0 as f64 / r.elapsed.0 as f64));
-    "switches", "", LOW, "context switches", Of::Run(|r| Some(r.folds.counts.switches as f64));
+    "switches", "", LOW, "context switches, those from idle too, as perf stat -a counts them", Of::Run(|r| Some(r.folds.counts.switches as f64));
     "switches/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, r.folds.counts.switches));
+    "task-switches", "", LOW, "switches away from a task, as perf stat COMMAND counts them",
+        Of::Run(|r| Some((r.folds.counts.voluntary + r.folds.counts.involuntary) as f64));
     "voluntary", "", None, "switches from a task that sleeps", Of::Run(|r| Some(r.folds.counts.voluntary as f64));
     "voluntary/s", "/s", None, "the same per second", Of::Run(|r| rate(r, r.folds.counts.voluntary));
     "involuntary", "", LOW, "switches from a task that could go on",

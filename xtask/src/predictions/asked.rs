@@ -15,6 +15,7 @@ pub fn metric(figure: &Figure) -> Option<String> {
             Some(format!("{}{per}", name(*what)))
         }
         Figure::Per { what: Count::Migrations, .. } => Some("migrations/mark".to_string()),
+        Figure::Per { what: Count::TaskSwitches, .. } => Some("task-switches/mark".to_string()),
         Figure::Per { .. } => Some("switches/mark".to_string()),
         Figure::Latency { percent: None, of } => of_kind("latency-mean", of),
         Figure::Latency { percent: Some(100.0), of } => of_kind("latency-max", of),
@@ -36,6 +37,7 @@ pub fn metric(figure: &Figure) -> Option<String> {
 fn name(what: Count) -> &'static str {
     match what {
         Count::Switches => "switches",
+        Count::TaskSwitches => "task-switches",
         Count::Involuntary => "involuntary",
         Count::Wakeups => "wakeups",
         Count::Migrations => "migrations",

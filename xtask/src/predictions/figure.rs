@@ -22,7 +22,7 @@ pub enum Figure {
     Elapsed,
     /// `balance-max`: the longest balance pass, us.
     BalanceMax,
-    /// `switches`, `involuntary`, `wakeups`, `migrations`, `ipis`; with `/s` in a second.
+    /// `switches`, `task-switches`, `involuntary`, `wakeups`, `migrations`, `ipis`; with `/s` in a second.
     Count { what: Count, per_second: bool },
     /// `switches per MEASURE`, and so with other counts: for each of what a rate of the workload counts.
     Per { what: Count, measure: String },
@@ -53,7 +53,10 @@ pub enum Figure {
 /// The quantity that is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Count {
+    /// All, as `perf stat -a` counts them.
     Switches,
+    /// Those away from a task, as `perf stat COMMAND` counts them.
+    TaskSwitches,
     Involuntary,
     Wakeups,
     Migrations,
@@ -64,6 +67,7 @@ impl Count {
     fn of(self, run: &Run) -> f64 {
         let count = match self {
             Count::Switches => run.folds.counts.switches,
+            Count::TaskSwitches => run.folds.counts.voluntary + run.folds.counts.involuntary,
             Count::Involuntary => run.folds.counts.involuntary,
             Count::Wakeups => run.folds.counts.wakeups,
             Count::Migrations => run.folds.migrations.total(),
@@ -89,6 +93,7 @@ impl Figure {
             ("balance-max", []) => Figure::BalanceMax,
             ("switches", ["of", of]) => Figure::SwitchesOf(of.to_string()),
             ("switches", []) => count(Count::Switches),
+            ("task-switches", []) => count(Count::TaskSwitches),
             ("involuntary", []) => count(Count::Involuntary),
             ("wakeups", []) => count(Count::Wakeups),
             ("migrations", []) => count(Count::Migrations),

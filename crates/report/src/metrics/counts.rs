@@ -6,7 +6,7 @@ use schedlab_units::Pid;
 /// Counts over a trace. Needs `sched_switch`, `sched_wakeup`, `sched_wakeup_new`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Every switch, those to and from idle included, as `perf stat` counts them.
+    /// Every switch, those to and from idle included, as `perf stat -a` counts them.
     pub switches: u64,
     /// Switches away from a task that went to sleep or ended.
     pub voluntary: u64,
