@@ -93,7 +93,7 @@ impl Sched {
 }
 
 impl Sched {
-    /// Brings the averages of a sleeper up to date where [`wake_cap`](super::wake_cap) asks for them: on machines whose
+    /// Brings the averages of a sleeper up to date where `wake_cap()` asks for them: on machines whose
     /// CPUs differ, for fair tasks that have a choice. Later kernels do it after the affine step ([`Placement::syncs`]).
     ///
     /// Kernel: wake_cap(), kernel/sched/fair.c, v5.5.
