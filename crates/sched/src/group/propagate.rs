@@ -203,12 +203,12 @@ impl Sched {
         }
     }
 
-    /// Informs the levels above a queue, whether that has time or not, up to one that has none. Where queues without
-    /// time are listed, that level is passed over if no queue above it was known to be on the list.
+    /// Informs the levels above a queue, whether that has time or not, up to one that has none. Where queues are
+    /// listed on the way, that level is passed over if no queue above it was known to be on the list.
     ///
     /// Kernel: propagate_entity_cfs_rq(), kernel/sched/fair.c, v4.13, v5.10.
     fn propagate_beyond_throttled(&mut self, cfs: CfsRqId, parent: Option<SeId>) {
-        let lists = self.kernel.has(Feature::ThrottledLists);
+        let lists = self.kernel.has(Feature::AttachLists);
         let mut connected = !lists || self.list_connected(cfs, true);
         let mut next = parent;
         while let Some(se) = next {
