@@ -28,13 +28,13 @@ macro_rules! set {
 /// All of them, in the order of their table.
 pub const SET: &[Bench] = set![
     "hackbench-process-pipe", "groups", "time", "perf bench sched messaging -p, processes",
-        "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\ntransport = \"pipe\"\nloops = 20";
+        "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\ntransport = \"pipe\"\nloops = 100";
     "hackbench-thread-pipe", "groups", "time", "the same, threads",
-        "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\ntransport = \"pipe\"\nkind = \"thread\"\nloops = 20";
+        "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\ntransport = \"pipe\"\nkind = \"thread\"\nloops = 100";
     "hackbench-process-socket", "groups", "time", "perf bench sched messaging over sockets, processes",
-        "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\nloops = 20";
+        "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\nloops = 100";
     "hackbench-thread-socket", "groups", "time", "the same, threads",
-        "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\nkind = \"thread\"\nloops = 20";
+        "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\nkind = \"thread\"\nloops = 100";
     "tbench", "clients", "transactions", "requests and replies of tbench's sizes",
         "model = \"netperf\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nrequest = 80\nreply = 600\nserver_work = \"2us\"\nclient_work = \"1us\"\nwall = \"20ms\"\nwarmup = \"5ms\"";
     "netperf-tcp-rr", "clients", "transactions", "netperf TCP_RR, one byte",
