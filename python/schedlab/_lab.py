@@ -253,8 +253,11 @@ class Comparison(_Texts):
         return all(expectation["met"] for expectation in self._data["expectations"])
 
     def rows(self) -> Columns:
-        """A row for each figure, row of the scenario and kernel: mean, deviation, change, interval and verdict."""
-        return Columns.from_lists(_flat(self._data["comparison"]))
+        """A row for each figure, row of the scenario and kernel: mean, deviation, change, interval and verdict.
+
+        The workload's own figures come first, then those that every run has, such as wake-up latency.
+        """
+        return Columns.from_lists(_flat(self._data["comparison"], self._data["figures"]))
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
         """The rows as an Arrow C stream."""
@@ -421,10 +424,10 @@ def reproduce(*tables: str, quick: bool = False, runs: Optional[int] = None, thr
     return _json("reproduce", *tables, *_options(quick=quick, runs=runs, threads=threads))
 
 
-def _flat(comparison: Any) -> dict[str, list[Any]]:
-    """A comparison as columns."""
+def _flat(*comparisons: Any) -> dict[str, list[Any]]:
+    """Comparisons as columns, one below the other."""
     lines = []
-    for metric in comparison["metrics"]:
+    for metric in (metric for comparison in comparisons if comparison for metric in comparison["metrics"]):
         for row in metric["rows"]:
             for cell in row["cells"]:
                 paired = cell["paired"] or {}

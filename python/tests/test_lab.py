@@ -21,6 +21,21 @@ def test_a_comparison_has_what_the_command_prints(small: Path) -> None:
     assert comparison.csv().startswith("metric") or "," in comparison.csv()
 
 
+def test_a_workload_without_figures_of_its_own_has_rows_too() -> None:
+    scenario = schedlab.Scenario(
+        {
+            "machine": "1x1x4",
+            "kernels": ["v6.1", "v6.12"],
+            "runs": 2,
+            "limit": "30ms",
+            "workload": {"model": "sleepers", "messengers": 1, "workers": 4},
+        }
+    )
+    comparison = scenario.compare()
+    assert {"elapsed", "wakeups/s"} <= set(comparison.rows().column("metric"))
+    assert "<td>wakeups/s</td>" in comparison._repr_html_()
+
+
 def test_threads_do_not_change_the_result(small: Path) -> None:
     scenario = schedlab.Scenario(small)
     assert scenario.compare(threads=1).data == scenario.compare(threads=2).data
