@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
+use schedlab_report::render::Lean::{Left, Right};
+use schedlab_report::render::columns;
+
 use crate::difference::{Difference, KindOfTask};
 
 /// Maximum number of reasons and kinds of tasks that are printed.
@@ -17,9 +20,9 @@ impl Display for Difference {
         if !self.kinds.is_empty() {
             writeln!(f)?;
             let head = ["kind of task", "tasks", "ran, ms", "wait p50, us", "wait p99, us", "elsewhere"];
-            let mut rows = vec![head.map(str::to_owned)];
+            let mut rows = vec![head.map(str::to_owned).to_vec()];
             rows.extend(self.kinds.iter().take(TOLD).map(KindOfTask::cells));
-            f.write_str(&table(&rows))?;
+            f.write_str(&columns(&rows, &[Left, Right, Right, Right, Right, Right], "  "))?;
             if self.kinds.len() > TOLD {
                 writeln!(f, "and {} more kinds of tasks, which ran for less", self.kinds.len() - TOLD)?;
             }
@@ -28,12 +31,12 @@ impl Display for Difference {
             }
         }
         writeln!(f)?;
-        let mut rows = vec![["per second", "A", "B", "change", "chance alone", ""].map(str::to_owned)];
+        let mut rows = vec![["per second", "A", "B", "change", "chance alone"].map(str::to_owned).to_vec()];
         rows.extend(self.counts.iter().map(|count| {
             let chance = count.chance;
             let [a, b] = count.rates.map(|rate| format!("{rate:.1}"));
             let change = format!("{:+.1}", chance.difference);
-            [
+            vec![
                 count.what.to_string(),
                 a,
                 b,
@@ -42,7 +45,7 @@ impl Display for Difference {
                 chance.word().to_string(),
             ]
         }));
-        f.write_str(&table(&rows))?;
+        f.write_str(&columns(&rows, &[Left, Right, Right, Right, Right, Left], "  "))?;
         let changed: Vec<_> = self.reasons.iter().filter(|reason| reason.chance.stands_out()).collect();
         if !self.reasons.is_empty() {
             writeln!(
@@ -101,9 +104,9 @@ impl Difference {
 
 impl KindOfTask {
     /// A row of the table.
-    fn cells(&self) -> [String; 6] {
+    fn cells(&self) -> Vec<String> {
         let pair = |[a, b]: [Option<f64>; 2]| format!("{} -> {}", optional(a), optional(b));
-        [
+        vec![
             self.name.clone(),
             self.tasks.to_string(),
             pair(self.ran_ms.map(Some)),
@@ -122,28 +125,6 @@ impl KindOfTask {
         };
         format!("{}: A {}; B {}", self.name, side(&self.places[0]), side(&self.places[1]))
     }
-}
-
-/// Rows as columns that are as wide as they must be: the first to the left, the others to the right, words of the last to the left.
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths: [usize; N] =
-        std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
-    let is_words = rows[0][N - 1].is_empty();
-    let mut text = String::new();
-    for row in rows {
-        let cells: Vec<String> = (0..N)
-            .map(|at| {
-                let width = widths[at];
-                match at == 0 || at == N - 1 && is_words {
-                    true => format!("{:<width$}", row[at]),
-                    false => format!("{:>width$}", row[at]),
-                }
-            })
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 /// Four digits are enough.

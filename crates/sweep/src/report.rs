@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use schedlab::report::fitting_time;
+use schedlab::report::render::Lean::{Left, Right};
+use schedlab::report::render::columns;
 use schedlab_stats::{Direction, Judge, Paired, Verdict, mean_t};
 use serde::Serialize;
 
@@ -19,7 +21,8 @@ const CONFIDENCE: f64 = 0.95;
 /// The content of a report.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
-    /// The figure: a measure of the workload, or another column; the first measure if not given.
+    /// The figure: a measure of the workload, or another column; the first measure if not given. Without measures, the time of a run, or wake-up latency where all take
+    /// the same time.
     pub metric: Option<String>,
     /// The kernel that the others are held against; the plan's first if not given.
     pub against: Option<String>,
@@ -289,7 +292,7 @@ impl Report {
         let lines: Vec<(&Line, &Change)> = self.compared(kernel).collect();
         let _ = writeln!(text, "\n{kernel} against {}: pairs by seed, 95 % intervals", self.against);
         let all: Vec<&Change> = lines.iter().map(|(_, change)| *change).collect();
-        let mut rows = vec![("all combinations".to_owned(), counts(&all))];
+        let mut rows = vec![heads(), counts("all combinations".to_owned(), &all)];
         for (nth, axis) in self.axes.iter().enumerate() {
             let mut values: Vec<&str> = Vec::new();
             for (line, _) in &lines {
@@ -311,14 +314,10 @@ impl Report {
                     .filter(|(line, _)| line.values[nth] == value)
                     .map(|(_, change)| *change)
                     .collect();
-                rows.push((format!("{axis}={value}"), counts(&of)));
+                rows.push(counts(format!("{axis}={value}"), &of));
             }
         }
-        let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        let _ = writeln!(text, "{:width$}{}  median change", "", heads());
-        for (name, counts) in rows {
-            let _ = writeln!(text, "{name:width$}{counts}");
-        }
+        text.push_str(&columns(&rows, &[Left, Right, Right, Right, Right, Right], "  "));
         let (_, by) = self.heading();
         let by_chance = lines.len() as f64 * (1.0 - CONFIDENCE);
         if lines.len() > 1 {
@@ -394,21 +393,22 @@ impl Report {
     }
 }
 
-fn heads() -> String {
-    WORDS.iter().map(|word| format!("  {word}")).collect()
+fn heads() -> Vec<String> {
+    let words = WORDS.iter().map(Verdict::to_string);
+    std::iter::once(String::new()).chain(words).chain(["median change".to_owned()]).collect()
 }
 
-fn counts(changes: &[&Change]) -> String {
+fn counts(name: String, changes: &[&Change]) -> Vec<String> {
     let count = |word: &Verdict| changes.iter().filter(|change| change.verdict == word.to_string()).count();
     let mut all: Vec<f64> = changes.iter().filter_map(|change| change.change).collect();
     all.sort_by(f64::total_cmp);
     let median = match all.len() {
         0 => String::new(),
-        n if n % 2 == 1 => format!("{:+11.1} %", all[n / 2] * 100.0),
-        n => format!("{:+11.1} %", (all[n / 2 - 1] + all[n / 2]) * 50.0),
+        n if n % 2 == 1 => format!("{:+.1} %", all[n / 2] * 100.0),
+        n => format!("{:+.1} %", (all[n / 2 - 1] + all[n / 2]) * 50.0),
     };
-    WORDS.iter().map(|word| format!("  {:>1$}", count(word), word.to_string().len())).collect::<String>()
-        + &format!("  {median}")
+    let counts = WORDS.iter().map(|word| count(word).to_string());
+    std::iter::once(name).chain(counts).chain([median]).collect()
 }
 
 fn percent(change: &Change) -> String {

@@ -1,8 +1,8 @@
 //! Lines of cells, padded so that they stand in columns.
 
 /// To which side a column's cells lean.
-#[derive(Clone, Copy)]
-pub(crate) enum Lean {
+#[derive(Clone, Copy, Debug)]
+pub enum Lean {
     /// Words.
     Left,
     /// Numbers.
@@ -12,7 +12,7 @@ pub(crate) enum Lean {
 /// Pads each cell to the widest of its column and joins them with `gap`.
 ///
 /// A line may have fewer cells than there are columns.
-pub(crate) fn columns(lines: &[Vec<String>], leans: &[Lean], gap: &str) -> String {
+pub fn columns(lines: &[Vec<String>], leans: &[Lean], gap: &str) -> String {
     let width = |column: usize| {
         lines.iter().filter_map(|l| l.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
     };

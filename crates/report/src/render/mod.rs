@@ -21,6 +21,7 @@ mod text;
 
 pub use amd::amd;
 pub use changes::{changes, quantity};
+pub use columns::{Lean, columns};
 pub use csv::csv;
 pub use json::json;
 pub use markdown::markdown;
