@@ -99,7 +99,7 @@ pub const FIGURES: &[Figure] = figures![
     "switches/mark", "", LOW, "context switches for each mark of a label",
         Of::Each(|r| for_each_mark(r, r.folds.counts.switches));
     "task-switches/mark", "", LOW, "switches away from a task for each mark of a label",
-        Of::Each(|r| for_each_mark(r, r.folds.counts.voluntary + r.folds.counts.involuntary));
+        Of::Each(|r| for_each_mark(r, r.folds.counts.task_switches()));
     "migrations/mark", "", LOW, "tasks moved for each mark of a label",
         Of::Each(|r| for_each_mark(r, r.folds.migrations.total()));
     "last-cpu", "", None, "the number of the CPU that a task of a kind got last", Of::Last;
@@ -111,7 +111,7 @@ pub const FIGURES: &[Figure] = figures![
     "switches", "", LOW, "context switches, those from idle too, as perf stat -a counts them", Of::Run(|r| Some(r.folds.counts.switches as f64));
     "switches/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, r.folds.counts.switches));
     "task-switches", "", LOW, "switches away from a task, as perf stat COMMAND counts them",
-        Of::Run(|r| Some((r.folds.counts.voluntary + r.folds.counts.involuntary) as f64));
+        Of::Run(|r| Some(r.folds.counts.task_switches() as f64));
     "voluntary", "", None, "switches from a task that sleeps", Of::Run(|r| Some(r.folds.counts.voluntary as f64));
     "voluntary/s", "/s", None, "the same per second", Of::Run(|r| rate(r, r.folds.counts.voluntary));
     "involuntary", "", LOW, "switches from a task that could go on",

@@ -67,7 +67,7 @@ impl Count {
     fn of(self, run: &Run) -> f64 {
         let count = match self {
             Count::Switches => run.folds.counts.switches,
-            Count::TaskSwitches => run.folds.counts.voluntary + run.folds.counts.involuntary,
+            Count::TaskSwitches => run.folds.counts.task_switches(),
             Count::Involuntary => run.folds.counts.involuntary,
             Count::Wakeups => run.folds.counts.wakeups,
             Count::Migrations => run.folds.migrations.total(),

@@ -21,9 +21,14 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Switches away from a task, as `perf stat COMMAND` counts them.
+    pub fn task_switches(&self) -> u64 {
+        self.voluntary + self.involuntary
+    }
+
     /// Switches away from an idle task.
     pub fn from_idle(&self) -> u64 {
-        self.switches - self.voluntary - self.involuntary
+        self.switches - self.task_switches()
     }
 }
 
