@@ -109,8 +109,7 @@ impl Pair {
                 shared.nr_idle_scan = booted.nr_idle_scan as _;
                 shared.has_idle_cores = booted.has_idle_cores != 0;
             }
-            let cut = &sched.domains.per_cpu[cpu];
-            if let Some(shared) = cut.balance_shared.filter(|_| cut.balance_shared != cut.llc_shared) {
+            if let Some(shared) = sched.domains.per_cpu[cpu].asym_shared() {
                 let shared = &mut sched.domains.shared[shared.0 as usize];
                 shared.nr_idle_scan = booted.balance_idle_scan as _;
                 shared.has_idle_cores = booted.has_idle_cores != 0;

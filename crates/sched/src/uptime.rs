@@ -37,9 +37,7 @@ impl Sched {
                 shared.has_idle_cores = smt;
             }
             let cut = &self.domains.per_cpu[cpu];
-            if let (Some(shared), Some(sd)) = (cut.balance_shared, cut.asym_cpucapacity)
-                && cut.balance_shared != cut.llc_shared
-            {
+            if let (Some(shared), Some(sd)) = (cut.asym_shared(), cut.asym_cpucapacity) {
                 let weight = self.domains.sd(sd).span_weight;
                 let shared = &mut self.domains.shared[shared.0 as usize];
                 (shared.nr_idle_scan, shared.has_idle_cores) = (weight, smt);

@@ -42,7 +42,7 @@ impl LbEnv<'_> {
         }
         let shortcuts = &self.sched.domains.per_cpu[self.dst_cpu];
         let shared = if shortcuts.asym_cpucapacity == Some(self.sd_id) && shortcuts.llc != Some(self.sd_id) {
-            shortcuts.balance_shared.filter(|shared| Some(*shared) != shortcuts.llc_shared)
+            shortcuts.asym_shared()
         } else {
             shortcuts.llc_shared.filter(|_| self.sd.span_weight == shortcuts.llc_size)
         };

@@ -306,6 +306,13 @@ pub struct Shortcuts {
     pub asym_cpucapacity: Option<SdId>,
 }
 
+impl Shortcuts {
+    /// What the domain with all capacities shares, if it has something of its own.
+    pub fn asym_shared(&self) -> Option<SharedId> {
+        self.balance_shared.filter(|_| self.balance_shared != self.llc_shared)
+    }
+}
+
 /// All domains of a machine under a kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Domains {

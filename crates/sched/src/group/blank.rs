@@ -35,13 +35,13 @@ impl Blank {
             return None;
         }
         let (mut queue, mut entity) = (queue.clone(), entity.clone());
-        let Stamp { last_update_time, period_contrib } = Stamp {
+        let stamp = Stamp {
             last_update_time: core::mem::take(&mut entity.avg.last_update_time),
             period_contrib: core::mem::take(&mut entity.avg.period_contrib),
         };
         queue.cpu = CpuId(0);
         (entity.parent, entity.cfs_rq, entity.my_q) = (None, None, None);
-        Some((Blank { queue, entity }, Stamp { last_update_time, period_contrib }))
+        Some((Blank { queue, entity }, stamp))
     }
 }
 
