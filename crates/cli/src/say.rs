@@ -1,8 +1,6 @@
 //! Messages on standard error, as wide as the terminal there.
 
-use std::io::IsTerminal;
-
-use crate::width::wrapped;
+use crate::width::{of_terminal, wrapped};
 
 /// Prints a message with the command's name before it.
 macro_rules! say {
@@ -11,14 +9,8 @@ macro_rules! say {
 
 /// Prints a message with the command's name before it.
 pub fn say(message: &str) {
-    eprint!("{}", broken(message, columns()));
-}
-
-/// Columns of the terminal, if standard error is one.
-fn columns() -> usize {
-    let stderr = std::io::stderr();
-    let size = stderr.is_terminal().then(|| terminal_size::terminal_size_of(&stderr)).flatten();
-    size.map_or(usize::MAX, |(width, _)| usize::from(width.0).max(40))
+    let width = of_terminal(std::io::stderr()).map_or(usize::MAX, |width| width.max(40));
+    eprint!("{}", broken(message, width));
 }
 
 fn broken(message: &str, width: usize) -> String {

@@ -1,17 +1,19 @@
 //! How wide what is printed may be.
 
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 /// Columns of the terminal; as many as there are if standard output is none, unless COLUMNS says.
 pub fn width() -> usize {
     let said =
         std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|&columns| columns >= 40);
-    let found = || {
-        let stdout = std::io::stdout();
-        let size = stdout.is_terminal().then(terminal_size::terminal_size).flatten();
-        size.map(|(width, _)| usize::from(width.0))
-    };
-    said.or_else(found).unwrap_or(usize::MAX)
+    said.or_else(|| of_terminal(std::io::stdout())).unwrap_or(usize::MAX)
+}
+
+/// Columns of the terminal behind a stream, if there is one.
+pub fn of_terminal(stream: impl IsTerminal + AsFd) -> Option<usize> {
+    let size = stream.is_terminal().then(|| terminal_size::terminal_size_of(&stream)).flatten();
+    size.map(|(width, _)| usize::from(width.0))
 }
 
 /// A line behind its name, broken between words; what follows stands under its beginning.
