@@ -100,7 +100,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// A kicked CPU balances for the idle ones, if it is still idle itself.
     pub fn nohz_balance(&mut self, cpu: CpuId) {
         let balances = self.sched.nohz_kicked(cpu, self.now);
-        // A kernel tree wakes with the same interrupt who waits on its wake list: a stopper, say.
+        // In a kernel tree this interrupt also wakes tasks on the wake list, such as a stopper.
         self.effects(cpu, Context::Hardirq);
         if balances {
             self.balance(cpu);
