@@ -34,13 +34,13 @@ pub enum Verb {
     Compare(Compare),
     /// Run a scenario, or an rt-app file, under one kernel.
     Run(Compare),
-    /// Run a scenario thousands of times: many machines, loads, numbers and kernels.
+    /// Run a scenario thousands of times: many machines, loads, parameters and kernels.
     Sweep(sweep::Sweep),
     /// Find which rules between two kernels change a figure.
     Bisect(bisect::Bisect),
-    /// Run the benchmarks that scheduler mails post under several kernels, and print one table.
+    /// Run the benchmarks of mails to the scheduler list under several kernels, and print one table.
     Bench(Bench),
-    /// List the scenarios that come with the project.
+    /// List the built-in scenarios.
     Scenarios(Scenarios),
     /// Write a commented scenario to begin with.
     New(New),
@@ -50,11 +50,11 @@ pub enum Verb {
     Reproduce(Reproduce),
     /// Write the trace of one run to standard output.
     Trace(Trace),
-    /// Tell the decisions of one run in sentences.
+    /// Explain the decisions of one run in sentences.
     Why(Why),
-    /// Compare two traces of one program: which decision parts first, and what came of it.
+    /// Compare two traces of one program: the first decision that differs, and the consequences.
     Diff(Diff),
-    /// Draw a recording as a timeline, one page to look at in a browser.
+    /// Draw a recording as a timeline, on one page for a browser.
     View(View),
     /// Print the reports of perf sched from a recording.
     Sched(Sched),
@@ -64,9 +64,9 @@ pub enum Verb {
     Audit(Audit),
     /// Run what was recorded on another machine or kernel.
     Replay(Replay),
-    /// Record what the scheduler of this host does, with all that an audit asks. Needs root.
+    /// Record what the scheduler of this host does, with everything that an audit needs. Needs root.
     Record(Record),
-    /// Measure this host and write it down as a machine file, in about a minute.
+    /// Measure this host and write a machine file for it, in about a minute.
     Measure(Measure),
     /// List the rules of a kernel with their defaults in every preset.
     Features(Features),
@@ -76,7 +76,7 @@ pub enum Verb {
     Topo(Topo),
     /// Run a kernel tree's own scheduler and our rules side by side and compare their states.
     Lockstep(Lockstep),
-    /// Build the scheduler of a kernel tree, and list or remove what is built.
+    /// Build the scheduler of a kernel tree, and list or remove builds.
     #[command(
         subcommand,
         after_help = "Examples:\n  schedlab kernel identify ~/linux\n  schedlab kernel build ~/linux\n  schedlab kernel list"
@@ -95,16 +95,16 @@ pub struct Measure {
     /// Write the machine file here instead of to standard output.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
-    /// Measure nothing, but run `perf bench sched pipe` and `messaging` here and print beside them what is predicted
-    /// from this machine file.
+    /// Measure nothing; run `perf bench sched pipe` and `messaging` here and print their times beside those
+    /// predicted from this machine file.
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub check: Option<PathBuf>,
-    /// Kernel whose rules this host's has, e.g. v6.12; its own release says if this is not given.
+    /// Kernel whose rules this host has, e.g. v6.12; derived from its release if not given.
     #[arg(long)]
     pub kernel: Option<String>,
 }
 
-/// The kernel that is taken where none is named.
+/// The default kernel.
 fn newest() -> &'static str {
     schedlab::sched::PRESETS.last().expect("there are presets")
 }
@@ -161,7 +161,7 @@ pub struct Completions {
     after_help = "Examples:\n  schedlab man | man -l -\n  schedlab man --output /usr/local/share/man/man1"
 )]
 pub struct Man {
-    /// Write a page for each verb to this folder.
+    /// Write a page for each subcommand to this folder.
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
     /// How to print.
@@ -182,7 +182,7 @@ pub struct Topo {
     /// Kernel that builds the domains.
     #[arg(long, default_value = newest())]
     pub kernel: String,
-    /// Show the domains of this CPU alone.
+    /// Show only the domains of this CPU.
     #[arg(long)]
     pub cpu: Option<u16>,
     /// Take the machine from a folder of recorded facts (topology.txt, domains.txt, schedstat.txt).
@@ -199,7 +199,7 @@ pub struct Topo {
     pub format: Format,
 }
 
-/// The workload, for all verbs that run something.
+/// The workload, for all subcommands that run something.
 #[derive(Debug, Args)]
 pub struct What {
     /// A scenario (.toml) or an rt-app file (.json).
@@ -228,7 +228,8 @@ pub struct What {
 pub struct Compare {
     #[command(flatten)]
     pub what: What,
-    /// More scenarios or recordings, a column each; a folder of recordings is one column with a run for each.
+    /// More scenarios or recordings, one column each; a folder of recordings is one column with one run per
+    /// recording.
     pub more: Vec<String>,
     /// A column for each value of a parameter, e.g. workload.task.w.nice=0,5; may be repeated.
     #[arg(long, value_name = "PATH=VALUE,..")]
@@ -236,33 +237,33 @@ pub struct Compare {
     /// A row for each value of a parameter, e.g. workload.groups=1,4,16; may be repeated.
     #[arg(long, value_name = "PATH=VALUE,..")]
     pub rows: Vec<String>,
-    /// Figures to print instead of the usual ones: names, beginnings that end in `*`, `all`, with `:KIND` of one kind of
-    /// task alone; `list` lists them.
+    /// Figures to print instead of the usual ones: names, prefixes ending in `*`, or `all`; with `:KIND` only for one
+    /// kind of task; `list` lists them.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub metric: Vec<String>,
-    /// Compare each column with each other, not only with the first.
+    /// Compare every column with every other, not only with the first.
     #[arg(long)]
     pub pairwise: bool,
-    /// Print counts of events of each column in the form of perf stat too.
+    /// Also print event counts of each column in the form of perf stat.
     #[arg(long)]
     pub stat: bool,
-    /// Make more runs until no figure of the tables has too few, at most so many of each.
+    /// Make more runs until no figure of the tables has too few, up to this many per column.
     #[arg(long, value_name = "RUNS", num_args = 0..=1, default_missing_value = "100")]
     pub until_sure: Option<u32>,
-    /// Say which rule and which mechanism of the hardware carry the difference, by switching each off on both sides.
+    /// Show which rules and hardware mechanisms account for the difference, by switching each off on both sides.
     #[arg(long)]
     pub attribute: bool,
-    /// Which constants of the machine go to both ends of their ranges, to say within what bounds a change lies: `few`, or `all`,
-    /// each by itself.
+    /// Constants of the machine to set to both ends of their ranges, to find the bounds of a change: `few`, or `all`,
+    /// one at a time.
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "all", conflicts_with = "attribute")]
     pub ends: Option<EndsOf>,
-    /// Do not check whether starred changes depend on idle states, turbo or prices that are not known well.
+    /// Do not check whether starred changes depend on idle states, turbo or uncertain prices.
     #[arg(long, conflicts_with_all = ["ends", "attribute"])]
     pub no_ends: bool,
     /// Kernels to run instead of the scenario's, the baseline first.
     #[arg(long, value_delimiter = ',')]
     pub kernel: Vec<String>,
-    /// Runs of each kernel, with seeds that follow each other.
+    /// Runs of each kernel, with consecutive seeds.
     #[arg(long)]
     pub runs: Option<u32>,
     /// Rule for the star: t-2020, ci-2024, subci-2024, welch, rank or bootstrap.
@@ -277,7 +278,7 @@ pub struct Compare {
     /// Write to this file instead of standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
-    /// Also write a page to look at in a browser to this file.
+    /// Also write a page for a browser to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -291,12 +292,12 @@ const COMPARE_EXAMPLE: &str = "Examples:
   schedlab compare mine.toml --kernel v6.12,v7.2 --attribute
   schedlab compare mine.toml --kernel v6.12,v7.2 --ends all";
 
-/// Constants that go to the ends of their ranges.
+/// Constants that are set to the ends of their ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum EndsOf {
-    /// Those of one part of the time, and only where a change has a star; as without the option.
+    /// Those of one part of the time, and only for starred changes; the default.
     Few,
-    /// Each that was asked for, by itself.
+    /// Every constant that was used, one at a time.
     All,
 }
 
@@ -309,11 +310,12 @@ pub struct Reproduce {
     /// Fewer rows and runs, and no repetition at the ends of the ranges of costs.
     #[arg(long)]
     pub quick: bool,
-    /// Say what the verdicts become without these hardware mechanisms, each off by itself, e.g.
+    /// Show the verdicts without these hardware mechanisms, each switched off on its own, e.g.
     /// cache-warmth,smt; `all` is every one.
     #[arg(long, value_delimiter = ',', value_name = "MECHANISM")]
     pub without: Vec<String>,
-    /// Run a kernel, or a kernel tree, where the scenarios name another, e.g. v5.18=tree:~/linux; may be repeated.
+    /// Run a kernel, or a kernel tree, instead of one that the scenarios name, e.g. v5.18=tree:~/linux; may be
+    /// repeated.
     #[arg(long, value_name = "KERNEL=KERNEL")]
     pub instead: Vec<String>,
     /// Runs of each figure instead of the scenarios' own number.
@@ -330,7 +332,7 @@ pub struct Reproduce {
 /// How tables are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum TableFormat {
-    /// As scheduler mail prints them, with the reasons behind the difference.
+    /// As mail to the scheduler list prints them, with the reasons behind the difference.
     #[default]
     Text,
     /// One JSON value with the same numbers.
@@ -359,7 +361,7 @@ pub struct Trace {
     /// sched_util_est_cfs, sched_update_nr_running, schedlab_se ..) is written only if it is named.
     #[arg(long, value_delimiter = ',')]
     pub events: Vec<String>,
-    /// How to write; as the ending of --output says (.pftrace, .dat, .data, .json) if not given, else as text of tracefs.
+    /// Format; by default from the ending of --output (.pftrace, .dat, .data, .json), otherwise text of tracefs.
     #[arg(long, value_enum)]
     pub format: Option<TraceFormat>,
     /// Write to this file instead of standard output.
@@ -410,7 +412,7 @@ pub struct Why {
     /// Only decisions of this kind.
     #[arg(long, value_parser = ["wakeup", "fork", "exec", "push", "pull", "move", "balance", "newidle", "preemption", "pick"])]
     pub kind: Option<String>,
-    /// Tell instead where the decisions of two kernels part first, and which reasons have other shares.
+    /// Show instead where the decisions of two kernels first differ, and which reasons have different shares.
     #[arg(long, num_args = 2, value_names = ["KERNEL", "KERNEL"], conflicts_with = "kernel")]
     pub diff: Vec<String>,
     /// Maximum number of decisions to print.
@@ -453,7 +455,7 @@ pub struct Diff {
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Also write a page with the same and both timelines to this file.
+    /// Also write a page with the comparison and both timelines to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write to this file instead of standard output.
@@ -482,13 +484,13 @@ pub struct View {
     /// Keep single events only up to this time.
     #[arg(long)]
     pub to: Option<String>,
-    /// Write the page to this file; if it is not given, to one named after the recording, in this folder.
+    /// Write the page to this file; by default to one named after the recording, in the current folder.
     #[arg(long, short, conflicts_with = "serve")]
     pub output: Option<PathBuf>,
-    /// Serve the page on this host alone, for traces that are too large for one file; ends with Ctrl-C.
+    /// Serve the page on this host only, for traces that are too large for one file; ends with Ctrl-C.
     #[arg(long, conflicts_with_all = ["from", "to"])]
     pub serve: bool,
-    /// Port to serve on; 0 takes any that is free.
+    /// Port to serve on; 0 takes any free port.
     #[arg(long, default_value_t = 0, requires = "serve")]
     pub port: u16,
     /// How to print.
@@ -500,8 +502,8 @@ pub struct View {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  schedlab detect recording\n  schedlab detect trace.dat --machine host")]
 pub struct Detect {
-    /// A recording of any format, compressed or not; `-` is standard input. Or a scenario, which is run: then each way out is run
-    /// too, and it is said what it does.
+    /// A recording of any format, compressed or not; `-` is standard input. Or a scenario, which is run: then each
+    /// remedy is run too, and its effect is reported.
     pub file: PathBuf,
     /// The machine it was made on: a preset (zen3-2s), a regular one (2x8x8x2), `host`, or a file.
     #[arg(long)]
@@ -516,13 +518,13 @@ pub struct Detect {
     /// CPUs that tasks may use, by pid or name, e.g. 812=0-3 or stream=0,16; recordings do not contain masks.
     #[arg(long, value_name = "TASK=LIST")]
     pub affinity: Vec<String>,
-    /// Findings shown of each detector, the worst first.
+    /// Number of findings shown per detector, the worst first.
     #[arg(long, default_value_t = 5)]
     pub most: usize,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Also write a page to look at in a browser to this file.
+    /// Also write a page for a browser to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -535,7 +537,7 @@ mod tests {
     #[test]
     fn the_help_of_every_verb_has_an_example() {
         let arguments = Arguments::command();
-        // The help of some is Python's.
+        // The help of some comes from Python.
         for verb in arguments.get_subcommands().filter(|verb| !verb.is_disable_help_flag_set()) {
             let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(after.contains("Example"), "{}", verb.get_name());

@@ -1,11 +1,11 @@
-//! What a kernel was booted with that its rules do not explain.
+//! Boot parameters of a kernel that its rules do not explain.
 
-/// Parameters whose names begin as the scheduler's do and that a kernel from v4.13 to v7.2 has
+/// Parameters with the prefix of the scheduler's that a kernel from v4.13 to v7.2 has
 /// (Documentation/admin-guide/kernel-parameters.txt).
 const KNOWN: [&str; 4] = ["sched_debug", "sched_verbose", "sched_thermal_decay_shift", "sched_proxy_exec"];
 
-/// The words of a kernel's command line (`/proc/cmdline`) that set something of the scheduler which no
-/// kernel known here has: signs of a patch with rules of its own. What follows `--` is for the first program.
+/// The words of a kernel's command line (`/proc/cmdline`) that set a scheduler parameter unknown to all known
+/// kernels, a sign of a patch with its own rules. Words after `--` are for init.
 pub fn unknown_to_the_scheduler(command_line: &str) -> Vec<&str> {
     let words = command_line.split_whitespace().take_while(|word| *word != "--");
     let name = |word: &str| word.split('=').next().unwrap_or(word).replace('-', "_");

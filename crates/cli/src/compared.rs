@@ -19,7 +19,7 @@ pub struct Compared {
     pub recorded: Option<Results>,
 }
 
-/// Loads what is compared: recordings too if `reads` says so.
+/// Loads what is compared, including recordings if `reads` is set.
 pub fn load(args: &Compare, reads: bool) -> Result<Compared, Error> {
     let files: Vec<&String> = std::iter::once(&args.what.scenario).chain(&args.more).collect();
     let recordings = files.iter().filter(|file| reads && is_recording(file)).count();
@@ -63,7 +63,7 @@ pub fn load(args: &Compare, reads: bool) -> Result<Compared, Error> {
     Ok(Compared { experiment: Experiment::new(columns), recorded: None })
 }
 
-/// All columns have the runs and the seed of the first, so that they are pairs.
+/// All columns have the number of runs and the seed of the first, so that runs form pairs.
 fn set_runs(args: &Compare, columns: &mut [Column]) -> Result<(), Error> {
     let (runs, seed) = (columns[0].scenario.runs, columns[0].scenario.seed);
     let runs = match args.runs {
@@ -99,7 +99,7 @@ fn stem(file: &str) -> String {
     Path::new(file).file_stem().map_or(file.to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Says whose rules kernels have, if they are not their own: once for each.
+/// Notes which rules kernels use, if not their own: once for each.
 fn tell_stand_ins(columns: &[Column]) {
     let mut told: Vec<&str> = Vec::new();
     for kernel in columns.iter().map(Column::kernel) {
@@ -110,7 +110,7 @@ fn tell_stand_ins(columns: &[Column]) {
     }
 }
 
-/// Says which parts of a kernel's name change nothing in it.
+/// Notes which parts of a kernel's name have no effect in it.
 fn tell_unheeded(columns: &[Column]) {
     let mut told: Vec<String> = Vec::new();
     for column in columns {
@@ -156,7 +156,7 @@ fn runs_of(path: &Path) -> Result<Vec<Recorded>, Error> {
     traces.iter().map(|file| Ok(Recorded::find(file)?.remove(0))).collect()
 }
 
-/// Recordings side by side: no seeds, so runs are pairs in the order of their names.
+/// Recordings side by side: they have no seeds, so runs are paired in the order of their names.
 fn recorded(args: &Compare, files: &[&String]) -> Result<Compared, Error> {
     let is_set = !args.kernel.is_empty()
         || !args.what.set.is_empty()

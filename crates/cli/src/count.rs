@@ -1,4 +1,4 @@
-//! Numbers with their noun, as sentences have them.
+//! Numbers with their noun, for sentences.
 
 /// `1 event` or `3 events`.
 pub fn counted(n: u64, what: &str) -> String {

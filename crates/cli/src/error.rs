@@ -1,4 +1,4 @@
-//! What goes wrong at the command line: one sentence each, exit status 2.
+//! Errors at the command line: one sentence each, exit status 2.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -45,7 +45,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names come out of files; what controls a terminal in them must not reach it.
+        // Names come from files; control characters in them must not reach the terminal.
         for letter in self.0.chars() {
             match letter {
                 '\n' | '\t' => f.write_char(letter)?,
@@ -77,14 +77,14 @@ from_display!(
     schedlab::topology::TopologyError
 );
 
-/// How a command ended, when it did what was asked.
+/// How a command ended that did what was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// All is as it should be.
+    /// Everything is as expected.
     Done,
     /// An expectation was missed, or two things that were compared differ.
     Missed,
-    /// It was asked to stop; what was done is kept.
+    /// It was interrupted; finished work is kept.
     Interrupted,
 }
 

@@ -1,4 +1,4 @@
-//! What must be known of a recording besides the trace: the machine, the kernel, masks of tasks.
+//! What must be known about a recording besides the trace: the machine, the kernel, masks of tasks.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::recorded::{MACHINE, Recorded};
 use crate::scenario::named_kernel;
 use crate::{files, machine};
 
-/// What the user says of a recording.
+/// What the user says about a recording.
 pub struct Asked<'a> {
     /// The machine.
     pub machine: Option<&'a str>,
@@ -31,13 +31,14 @@ pub struct Asked<'a> {
     pub machine_option: &'static str,
     /// The option that names the kernel.
     pub kernel_option: &'static str,
-    /// The machine to take where neither the user nor the recording says.
+    /// The machine to use if neither the user nor the recording names one.
     pub machine_instead: Option<&'a str>,
-    /// The kernel to take there.
+    /// The kernel to use in that case.
     pub kernel_instead: Option<&'a str>,
 }
 
-/// Gathers the facts of one recording, and the files they stand in. What the user says goes before what lies beside it.
+/// Gathers the facts of one recording, and the files that contain them. The user's options take precedence over the
+/// files beside it.
 pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<(Facts, FactTexts), Error> {
     let folder = args.facts.or(recorded.facts.as_deref());
     let topology = match (args.machine, args.facts) {
@@ -69,7 +70,7 @@ pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<(Facts, FactTexts
             }
         }
         texts.set(&mut kernel, &topology);
-        // What the user asked for comes last.
+        // The user's additions come last.
         for part in asked.split('+').skip(1) {
             kernel.switch(part.trim())?;
         }
@@ -88,7 +89,7 @@ pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<(Facts, FactTexts
 /// The file of the switches.
 const FEATURES: &str = "sched_features.txt";
 
-/// The kernel of a recording with the switches that were on; none if nothing says which it was.
+/// The kernel of a recording with the switches that were on; `None` if nothing names it.
 pub fn known_kernel(
     asked: Option<&str>,
     folder: Option<&Path>,
@@ -138,7 +139,7 @@ fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Er
     Ok(machine::machine(name)?.topology)
 }
 
-/// Warns about a machine that the user names and that is not the recording's.
+/// Warns if the user names a machine that is not the recording's.
 pub fn tell_other_machine(
     topology: &Topology,
     named: &str,
@@ -162,7 +163,7 @@ pub fn tell_other_machine(
     );
 }
 
-/// Warns about a kernel that the user names and that is not the recording's.
+/// Warns if the user names a kernel that is not the recording's.
 fn tell_other_kernel(
     asked: Option<&str>,
     option: &str,
@@ -177,7 +178,7 @@ fn tell_other_kernel(
     let Some(release) = release else { return Ok(()) };
     let named = asked.split('+').next().unwrap_or_default();
     let known = nearest_of(&release).map(|(known, _)| known);
-    // As it would be taken by itself, or the version that was recorded.
+    // As it would be chosen by default, or the recorded version.
     let agree =
         known.is_none_or(|known| known == named) || Kernel::version(named) == Kernel::version(&release);
     if !agree {
@@ -190,7 +191,7 @@ fn tell_other_kernel(
     Ok(())
 }
 
-/// The kernel as the user names it, the facts do, or the recording itself; none if none does.
+/// The kernel as named by the user, the facts, or the recording itself; `None` if none does.
 fn kernel_name(
     asked: Option<&str>,
     folder: Option<&Path>,
@@ -204,7 +205,7 @@ fn kernel_name(
     }
 }
 
-/// The kernel to take where nothing says which was recorded.
+/// The kernel to use if nothing names the recorded one.
 fn kernel_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error> {
     let (trace, option) = (recorded.trace.display(), args.kernel_option);
     let Some(name) = args.kernel_instead else {
@@ -212,7 +213,7 @@ fn kernel_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error
             "{trace} does not say which kernel was recorded; name it with {option}, as in {option} v6.12"
         )));
     };
-    // What a recording is followed with are rules: of a tree, those of the release that it is of.
+    // A recording is followed with rules; for a tree these are the rules of its release.
     let release =
         nearest(&named_kernel(name)?).map(|near| near.split('+').next().unwrap_or_default().to_owned());
     let name = release.as_deref().unwrap_or(name);
@@ -234,7 +235,7 @@ fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
     })
 }
 
-/// The kernel of a release; where none of its version is known, the nearest.
+/// The kernel of a release; the nearest if its version is unknown.
 pub fn kernel_of(release: &str, option: &str) -> Option<String> {
     let (known, is_its_own) = nearest_of(release)?;
     if !is_its_own {
@@ -254,7 +255,7 @@ fn nearest_of(release: &str) -> Option<(String, bool)> {
     Some((known.to_owned(), Kernel::version(known) == Some(recorded)))
 }
 
-/// Warns about whatever may have decided by rules that are not the kernel's.
+/// Warns about anything that may have decided by other rules than the kernel's.
 fn tell_other_rules(recorded: &Recorded, facts: &Facts, texts: &FactTexts) {
     let trace = recorded.trace.display();
     if let Some(name) = &facts.sched_ext {
@@ -288,10 +289,10 @@ pub fn tell_strange_lines_of(path: &Path) {
     }
 }
 
-/// The files of facts. Without a folder of them there is the command at most.
+/// The files of facts. Without a folder there is at most the command.
 fn texts(folder: Option<&Path>, recorded: &Recorded) -> Result<FactTexts, Error> {
     let places = |name| match (name, folder) {
-        // Read where no other machine is named.
+        // Read only if no other machine is named.
         (MACHINE, _) => Vec::new(),
         (COMMAND, _) => recorded.command.iter().cloned().collect(),
         (SCHED_EXT_STATE, Some(folder)) => {
@@ -303,8 +304,8 @@ fn texts(folder: Option<&Path>, recorded: &Recorded) -> Result<FactTexts, Error>
     FactTexts::read(places, |path| path.is_file().then(|| files::read(path)).transpose())
 }
 
-/// Where a file of facts may lie: those of a recording's own tasks, and the switches that were turned over for it
-/// alone, lie beside it. The folder that the user names goes before both.
+/// Where a file of facts may be: facts about a recording's own tasks, and switches flipped only for it, are
+/// beside it. The folder that the user names takes precedence over both.
 fn places(folder: &Path, recorded: &Recorded, name: &str) -> Vec<PathBuf> {
     let beside = recorded.trace.parent().map(|parent| parent.join("facts"));
     let mut places = [beside.as_deref(), Some(folder)];

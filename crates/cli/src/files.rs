@@ -17,7 +17,7 @@ use crate::recording::is_read_once;
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// The folder a file lies in.
+    /// The folder of a file.
     pub fn of(file: &Path) -> Folder {
         Folder(file.parent().unwrap_or(Path::new("")).to_path_buf())
     }
@@ -30,7 +30,7 @@ impl Files for Folder {
     }
 }
 
-/// Maximum size of a file that is read as a whole: scenarios, machines, plans. The largest that were seen have 3 MB.
+/// Maximum size of a file that is read as a whole: scenarios, machines, plans. The largest known ones have 3 MB.
 const WHOLE_MAX: u64 = 256 << 20;
 
 /// How long a stream may take before a line says that it is still being read.
@@ -43,7 +43,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let read = if path == Path::new("-") {
         take(&mut Stream::new(path, std::io::stdin().lock()))
     } else if is_read_once(path) {
-        // Even to open a pipe waits for the other end.
+        // Even opening a pipe waits for the other end.
         let waiting = Waiting::new(path);
         std::fs::File::open(path).and_then(|file| take(&mut Stream::waited_for(waiting, file)))
     } else {
@@ -59,10 +59,10 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Says every now and then that a stream is still being read, until it is dropped.
+/// Reports from time to time that a stream is still being read, until it is dropped.
 pub struct Waiting {
     read: Arc<AtomicU64>,
-    /// Closed when the reading is over.
+    /// Closed when reading ends.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -102,7 +102,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Input that can be read only once and may have no end. If that takes long, a line says so.
+/// Input that can be read only once and may be endless. If that takes long, a line says so.
 pub struct Stream<R> {
     inner: R,
     waiting: Waiting,
@@ -114,7 +114,7 @@ impl<R: Read> Stream<R> {
         Stream::waited_for(Waiting::new(path), inner)
     }
 
-    /// A stream that was waited for already.
+    /// A stream that has already been waited for.
     pub fn waited_for(waiting: Waiting, inner: R) -> Stream<R> {
         Stream { inner, waiting }
     }
@@ -128,7 +128,7 @@ impl<R: Read> Read for Stream<R> {
     }
 }
 
-/// What reports call a file or folder: the same however its path was typed.
+/// The name of a file or folder in reports: the same however its path was typed.
 pub fn label(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     whole.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()

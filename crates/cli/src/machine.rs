@@ -1,4 +1,4 @@
-//! Finding the machine a user means.
+//! Finds the machine that a user names.
 //!
 //! `host`, a preset, a regular machine, or something on disk: a folder of recorded facts, a saved sysfs folder or tar,
 //! `lscpu -p` output, hwloc XML, a machine's TOML. Files are distinguished by their content.
@@ -12,7 +12,7 @@ use schedlab::topology::{Architecture, SavedSysfs, Topology};
 use crate::error::Error;
 use crate::recording::is_read_once;
 
-/// The machine behind a name. What its reader changed is said on standard error.
+/// The machine behind a name. Changes made by its reader are reported on standard error.
 pub fn machine(name: &str) -> Result<Machine, Error> {
     let machine = found(name)?;
     for note in &machine.topology.notes {
@@ -36,7 +36,7 @@ fn found(name: &str) -> Result<Machine, Error> {
         });
     }
     let mut machine = in_file(name, path)?;
-    // A machine file may give a name of its own.
+    // A machine file may contain its own name.
     if machine.topology.name == name {
         machine.topology = machine.topology.named(&crate::files::label(path));
     }
@@ -47,7 +47,7 @@ fn in_file(name: &str, path: &Path) -> Result<Machine, Error> {
     let bytes = crate::files::bytes(path)?;
     let Ok(text) = std::str::from_utf8(&bytes) else { return tar(name, &bytes) };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // What comes through a pipe has no name that says what it is.
+    // Input from a pipe has no name that shows its format.
     if path.extension().is_some_and(|e| e == "toml") || (is_read_once(path) && text.contains("[topology]")) {
         return Ok(Machine::from_toml(name, text)?);
     }
@@ -94,7 +94,7 @@ fn tell_invented(name: &str, text: &str) {
     }
 }
 
-/// A folder of facts has a `topology.txt`; any other is taken for a saved sysfs.
+/// A folder of facts has a `topology.txt`; any other is assumed to be a saved sysfs.
 pub fn folder(path: &Path) -> Result<Topology, Error> {
     let name = path.display().to_string();
     let facts = path.join("topology.txt");
@@ -109,7 +109,7 @@ pub fn folder(path: &Path) -> Result<Topology, Error> {
     Ok(Topology::from_sysfs(&name, &saved)?)
 }
 
-/// The architecture by `uname -a`, where it was recorded: the last word that names one.
+/// The architecture by `uname -a`, if recorded: the last word that names one.
 fn architecture(facts: &Path) -> Option<Architecture> {
     let text = fs::read_to_string(facts.join("uname.txt")).ok()?;
     text.split_whitespace().rev().find_map(Architecture::named)

@@ -1,7 +1,7 @@
 //! The `schedlab` command.
 //!
-//! Exit status 0 done, 1 an expectation was missed or a comparison found a
-//! difference that was asked about, 2 wrong usage or bad input.
+//! Exit status 0 done, 1 an expectation was missed or a requested comparison found a difference, 2 wrong
+//! usage or bad input.
 
 #[macro_use]
 mod say;
@@ -31,12 +31,12 @@ use clap::Parser;
 
 use crate::args::{Arguments, Verb};
 
-/// The command: reads its arguments, does what they ask and says how it went.
+/// The command: parses its arguments, runs, and returns its exit status.
 pub fn main() -> ExitCode {
     ExitCode::from(main_with(std::env::args_os()))
 }
 
-/// The same with arguments from elsewhere, the command's name first: its exit status.
+/// The same with given arguments, the command's name first. Returns the exit status.
 pub fn main_with(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> u8 {
     let arguments = Arguments::parse_from(arguments);
     output::clean_up_on_interrupt();
@@ -61,7 +61,7 @@ pub fn call(arguments: &[String]) -> Result<(u8, Vec<u8>), String> {
     result.map(|status| (status.code(), printed)).map_err(|error| error.to_string())
 }
 
-/// From now on runs that are under way in other threads end at their next report of progress.
+/// From now on runs in progress in other threads end at their next progress report.
 pub fn cancel(on: bool) {
     progress::cancel(on);
 }

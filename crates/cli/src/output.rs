@@ -25,20 +25,20 @@ pub enum Format {
 }
 
 thread_local! {
-    /// What this thread prints, where another program calls the command.
+    /// What this thread prints if another program calls the command.
     static CAPTURED: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-/// Calls something and gives back what it printed.
+/// Calls a function and returns what it printed.
 pub fn capture<T>(call: impl FnOnce() -> T) -> (T, Vec<u8>) {
     CAPTURED.set(Some(Vec::new()));
     let result = call();
     (result, CAPTURED.take().unwrap_or_default())
 }
 
-/// Writes a result for people to standard output. Prose that is wider than a terminal is broken between words.
+/// Writes a text result to standard output. Prose wider than the terminal is broken between words.
 ///
-/// A reader that closes the pipe early (`| head`) is no error.
+/// A reader that closes the pipe early (`| head`) is not an error.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     if CAPTURED.with_borrow(Option::is_some) || !io::stdout().is_terminal() {
         return print_as_is(write);
@@ -50,9 +50,9 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(),
     })
 }
 
-/// Writes a result to standard output, line for line as it is: for programs, and what is to be copied.
+/// Writes a result to standard output, line for line as it is: for programs, and for copying.
 ///
-/// A reader that closes the pipe early (`| head`) is no error.
+/// A reader that closes the pipe early (`| head`) is not an error.
 pub fn print_as_is(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     if let Some(mut captured) = CAPTURED.take() {
         let written = write(&mut captured);
@@ -106,7 +106,7 @@ impl Write for Fitted<'_> {
     }
 }
 
-/// Passes text on to a terminal. Names of tasks and files may hold what would control it: that becomes `?`.
+/// Passes text on to a terminal. Control characters in names of tasks and files become `?`.
 struct Visible<'a> {
     out: &'a mut dyn Write,
     /// The byte before.
@@ -154,18 +154,18 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
     })
 }
 
-/// The file being written, for an interruption to take away.
+/// The file being written, to be removed on an interrupt.
 static PARTIAL: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// What an interruption does instead of ending the command.
+/// What an interrupt does instead of ending the command.
 static ON_INTERRUPT: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
 
-/// From now on an interruption calls this, and the command ends by itself.
+/// From now on an interrupt calls this, and the command ends by itself.
 pub fn on_interrupt(call: impl Fn() + Send + 'static) {
     *ON_INTERRUPT.lock().expect("no holder panics") = Some(Box::new(call));
 }
 
-/// Lets the first Ctrl-C only ask for an end, after which what is done can be printed. The second ends at once.
+/// The first Ctrl-C only requests a stop, so that finished work can be printed. The second ends at once.
 pub fn stop_on_interrupt() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
@@ -178,9 +178,9 @@ pub fn stop_on_interrupt() -> Arc<AtomicBool> {
     stop
 }
 
-/// Lets Ctrl-C take away what is half written. Status 130, as shells expect.
+/// Ctrl-C removes a half-written file. Status 130, as shells expect.
 pub fn clean_up_on_interrupt() {
-    // Without a handler an interruption still leaves the old file as it was.
+    // Without a handler an interrupt still leaves the old file unchanged.
     let _ = ctrlc::set_handler(|| {
         if let Ok(Some(call)) = ON_INTERRUPT.lock().as_deref() {
             return call();
@@ -192,10 +192,10 @@ pub fn clean_up_on_interrupt() {
     });
 }
 
-/// Makes a file that may not grow an error of its write. Without that the signal ends the command, and what is half
-/// written stays behind. All threads inherit it; commands that are started do not.
+/// Turns the file size limit into a write error. Otherwise the signal would end the command and leave a
+/// half-written file. All threads inherit this; child processes do not.
 pub fn survive_file_size_limit() {
-    // Where the signal cannot be blocked the command still runs.
+    // If the signal cannot be blocked, the command still runs.
     let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
 }
 
@@ -203,9 +203,9 @@ fn set_partial(path: Option<PathBuf>) {
     *PARTIAL.lock().expect("no holder panics") = path;
 }
 
-/// Refuses an output that is one of the inputs: the input would be lost.
+/// Refuses an output that is one of the inputs, as the input would be lost.
 ///
-/// Two names are one file if a link leads from one to the other.
+/// Two names are the same file if a link connects them.
 pub fn refuse_input(output: Option<&Path>, inputs: &[&Path]) -> Result<(), Error> {
     let Some(output) = output else { return Ok(()) };
     // A device or a pipe may be read and written.
@@ -224,25 +224,25 @@ pub fn refuse_input(output: Option<&Path>, inputs: &[&Path]) -> Result<(), Error
     Ok(())
 }
 
-/// Writes a regular file, or to a pipe or device that has that name.
+/// Writes a regular file, or writes to a pipe or device of that name.
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let result = match std::fs::metadata(path) {
-        // Moving a file there would take the place of the device itself.
+        // Moving a file there would replace the device itself.
         Ok(found) if !found.is_file() => {
             File::options().write(true).open(path).and_then(|file| write_whole(&file, write))
         }
-        // A link stays, and the file it names is replaced. That file keeps its mode.
+        // A link is kept, and the file it names is replaced. That file keeps its mode.
         Ok(found) => std::fs::canonicalize(path).and_then(|path| replace(&path, found.permissions(), write)),
         Err(_) => replace(path, Permissions::from_mode(0o666), write),
     };
     result.map_err(|error| Error::file(path, &error))
 }
 
-/// Writes a file beside its final place and moves it there when it is whole, so
-/// that an interruption leaves what was there before.
+/// Writes a file beside its final place and moves it there when complete, so that an interrupt leaves the old
+/// file.
 ///
-/// The name beside is fresh and exclusive: two commands with one output do not mix
-/// their bytes, and no link of that name is followed.
+/// The temporary name is fresh and exclusive: two commands with one output do not mix their bytes, and no
+/// link of that name is followed.
 fn replace(
     path: &Path,
     mode: Permissions,
@@ -255,12 +255,12 @@ fn replace(
         .suffix(".partial")
         .permissions(mode.clone())
         .tempfile_in(folder)?;
-    // The umask has been applied to a new file; a file that existed keeps its mode as it was.
+    // The umask has been applied to a new file; an existing file keeps its mode.
     if path.exists() {
         beside.as_file().set_permissions(mode)?;
     }
     set_partial(Some(beside.path().to_path_buf()));
-    // A file that is dropped before it is moved is removed.
+    // A file that is dropped before the move is removed.
     let result = write_whole(beside.as_file(), write)
         .and_then(|()| beside.persist(path).map(drop).map_err(|error| error.error));
     set_partial(None);

@@ -1,6 +1,6 @@
 //! Progress with an estimate, on anything longer than two seconds.
 //!
-//! Quiet when standard error is not a terminal.
+//! Silent if standard error is not a terminal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,24 +13,24 @@ use schedlab::RunClock;
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is shown of runs.
+/// The display for runs.
 const RUNS: &str = "{msg} {pos}/{len} runs{prefix}, {left} {wide_bar}";
 
 /// How often the remaining time is updated.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Whether another program has called the command and wants no more of it.
+/// Whether another program that called the command has cancelled it.
 static CANCELLED: AtomicBool = AtomicBool::new(false);
 
-/// What a thread ends with that is to go no further.
+/// The panic message of a cancelled thread.
 pub const CANCEL: &str = "interrupted";
 
-/// Ends runs at their next report of progress, or no longer does.
+/// Ends runs at their next progress report, or stops doing so.
 pub fn cancel(on: bool) {
     CANCELLED.store(on, Ordering::Relaxed);
 }
 
-/// A bar that shows itself late.
+/// A progress bar that appears late.
 pub struct Progress {
     bar: ProgressBar,
     /// Dropped when the work is over.
@@ -44,7 +44,8 @@ impl Progress {
         Progress::with(what, RUNS, None)
     }
 
-    /// Starts counting runs, and shows how far the one is that reported last: a single run may take minutes.
+    /// Starts counting runs, and shows the progress of the one that reported last: a single run may take
+    /// minutes.
     pub fn of_runs(what: &str, clock: &RunClock) -> Progress {
         Progress::with(what, RUNS, Some(clock.clone()))
     }
@@ -67,7 +68,7 @@ impl Progress {
         bar.set_message(what.to_string());
         let (ended, over) = channel::<()>();
         let shown = bar.clone();
-        // A first step may take long, without any call until then.
+        // The first step may take long, without any call until then.
         let waits = std::thread::spawn(move || {
             if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 shown.set_draw_target(ProgressDrawTarget::stderr());
@@ -82,7 +83,7 @@ impl Progress {
         Progress { bar, ended: Some(ended), waits: Some(waits) }
     }
 
-    /// Says how far it is.
+    /// Reports the progress.
     pub fn at(&self, done: usize, total: usize) {
         if CANCELLED.load(Ordering::Relaxed) {
             std::panic::resume_unwind(Box::new(CANCEL));
@@ -92,7 +93,7 @@ impl Progress {
     }
 }
 
-/// How long it will take; nothing can be said before the first step is done.
+/// The remaining time; unknown before the first step is done.
 fn left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     let _ = match state.pos() {
         0 => write!(out, "{} so far", HumanDuration(state.elapsed())),

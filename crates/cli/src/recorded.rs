@@ -1,9 +1,9 @@
-//! What a user names as a recording: a file, or a folder with one in it.
+//! What a user names as a recording: a file, or a folder that contains one.
 //!
-//! Beside a recording may lie what was known of its machine and kernel: `facts/`, in the
-//! folder of the recording or the one above, and the command that was recorded in
-//! `cmd.txt`. A folder of a machine holds `facts/` and one folder for each recording. Facts
-//! need not name the machine: the user may, and the rest is used all the same.
+//! Facts about its machine and kernel may be beside a recording: `facts/`, in the folder of the recording or
+//! the one above, and the recorded command in `cmd.txt`. A folder of a machine contains `facts/` and one
+//! folder per recording. Facts need not name the machine: the user may name it, and the other facts are still
+//! used.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -15,39 +15,39 @@ use crate::error::Error;
 use crate::machine;
 use crate::recording::{Recording, is_read_once};
 
-/// Names of recordings in a folder, without what compression adds.
+/// Names of recordings in a folder, without the suffix of compression.
 const NAMES: [&str; 4] = ["trace.dat", "trace.txt", "perf.data", "trace.pftrace"];
 
-/// What compression adds to a name.
+/// Suffixes of compression.
 const ENDINGS: [&str; 3] = ["", ".gz", ".zst"];
 
-/// Names of what describes a machine beside a recording.
+/// Names of files beside a recording that describe its machine.
 const DESCRIPTIONS: [&str; 6] =
     ["lscpu.txt", "lscpu-p.txt", "topology.txt", "sysfs", "sysfs.tar", "sysfs.tar.gz"];
 
 /// The file of facts that describes the machine.
 pub const MACHINE: &str = "topology.txt";
 
-/// A recording and what lies beside it.
+/// A recording and the files beside it.
 pub struct Recorded {
     /// The trace.
     pub trace: PathBuf,
-    /// Folder of facts: one that has the machine among them, else one that has others.
+    /// Folder of facts: one that includes the machine, otherwise one with other facts.
     pub facts: Option<PathBuf>,
     /// File with the command.
     pub command: Option<PathBuf>,
-    /// Opened to be asked, and not yet read: a compressed one is unpacked for it.
+    /// Opened for queries, and not yet read: a compressed file is decompressed for it.
     opened: RefCell<Option<Recording>>,
-    /// Whether it was given away to be read.
+    /// Whether it was handed over for reading.
     given: Cell<bool>,
 }
 
 impl Recorded {
-    /// What a path stands for: one recording, or all those of a machine, by name.
+    /// The recordings that a path names: one, or all those of a machine, by name.
     pub fn find(path: &Path) -> Result<Vec<Recorded>, Error> {
         if !path.is_dir() {
             if !is_read_once(path) {
-                // Before anything is said of the facts beside it.
+                // Checked before anything is reported about the facts beside it.
                 path.metadata().map_err(|error| Error::file(path, &error))?;
             }
             return Ok(vec![Recorded::of(path.to_path_buf())]);
@@ -90,7 +90,7 @@ impl Recorded {
         Recorded { trace, facts, command, opened: RefCell::default(), given: Cell::default() }
     }
 
-    /// Opens the recording to be read, unless it is open.
+    /// Opens the recording for reading, unless it is open.
     pub fn open(&self) -> Result<Recording, Error> {
         self.given.set(true);
         self.opened.take().map_or_else(|| Recording::open(&self.trace), Ok)
@@ -102,7 +102,7 @@ impl Recorded {
         self.opened.take().map_or_else(|| Recording::open_without_decisions(&self.trace), Ok)
     }
 
-    /// Asks the recording something; of one that can be read only once nothing is known after that.
+    /// Queries the recording; one that can be read only once has no answer after it was read.
     fn ask<T>(&self, what: impl FnOnce(&Recording) -> Option<T>) -> Result<Option<T>, Error> {
         if self.given.get() && is_read_once(&self.trace) {
             return Ok(None);
@@ -117,12 +117,12 @@ impl Recorded {
         Ok(told)
     }
 
-    /// The release of the kernel that was recorded, if the recording itself says.
+    /// The release of the recorded kernel, if the recording itself contains it.
     pub fn release(&self) -> Result<Option<String>, Error> {
         self.ask(|recording| recording.release().map(str::to_owned))
     }
 
-    /// The one recording that a path stands for.
+    /// The single recording that a path names.
     pub fn one(path: &Path) -> Result<Recorded, Error> {
         let mut found = Recorded::find(path)?;
         match found.len() {
@@ -143,7 +143,7 @@ impl Recorded {
         std::iter::once(PathBuf::from(beside)).chain(others).find(|path| path.exists())
     }
 
-    /// The machine by what lies beside the recording or stands in it; none if neither says.
+    /// The machine by the files beside the recording or by its content; `None` if neither describes it.
     pub fn machine(&self) -> Result<Option<Topology>, Error> {
         if let Some(facts) = self.facts.as_ref().filter(|facts| facts.join(MACHINE).is_file()) {
             return machine::folder(facts).map(Some);
@@ -157,7 +157,7 @@ impl Recorded {
 
 fn trace_in(folder: &Path) -> Option<PathBuf> {
     let names = NAMES.iter().flat_map(|name| ENDINGS.map(|ending| format!("{name}{ending}")));
-    // A folder of perf's own has a file for each thread beside the first.
+    // A folder written by perf has a file for each thread beside the first.
     let of_perf = Some(folder.join("data")).filter(|_| folder.join("data.0").is_file());
     names.map(|name| folder.join(name)).chain(of_perf).find(|file| file.is_file())
 }

@@ -25,21 +25,21 @@ use crate::progress::Progress;
 pub struct Recording {
     name: String,
     reader: read::Reader,
-    /// Read already, because text says only with it how many CPUs there are.
+    /// Already read, because only the first record of a text shows the number of CPUs.
     first: Option<Result<Record, read::Error>>,
-    /// The furthest byte that was read, and how many there are.
+    /// The furthest byte read so far, and the total.
     place: Arc<AtomicU64>,
     size: u64,
     machine: Option<Limit>,
-    /// Of a kernel that reads states late.
+    /// Set for a kernel that reads states late.
     late: Option<LateStates>,
     /// Whether the command reports missing switches itself.
     counts_switches: bool,
-    /// Whether an earlier reading has reported what is wrong in it.
+    /// Whether an earlier reading has already reported its problems.
     is_repeated: bool,
 }
 
-/// The machine on which a recording is to be understood.
+/// The machine that events must fit.
 struct Limit {
     name: String,
     nr_cpus: usize,
@@ -51,37 +51,37 @@ struct Limit {
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     switches: bool,
-    /// Beginnings of wake-ups.
+    /// Whether it has beginnings of wake-ups.
     pub wakings: bool,
     /// What is missing in it.
     pub missing: Missing,
     first: Option<Time>,
     last: Time,
-    /// Which CPUs events are of.
+    /// The CPUs that have events.
     cpus: Vec<bool>,
 }
 
 /// What is missing or wrong in a recording, so that figures are not trusted more than they deserve.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Missing {
-    /// Events that were lost, as far as they are counted.
+    /// Number of lost events, if counted.
     pub lost_events: u64,
-    /// Places where events were lost.
+    /// Number of places where events were lost.
     pub losses: u64,
-    /// Parts that could not be understood.
+    /// Number of parts that could not be parsed.
     pub not_understood: u64,
     /// How often the clock goes back.
     pub clock_goes_back: u64,
-    /// Switches that must be missing, as events show others to run than were switched to.
+    /// Number of switches that must be missing, as events show other tasks running than were switched to.
     pub unseen_switches: u64,
-    /// Switches from idling that were missing, and were put where what follows shows them.
+    /// Number of missing switches from idle that were restored where later events show them.
     pub restored_switches: u64,
-    /// The same for ends of wake-ups.
+    /// The same for the ends of wake-ups.
     pub restored_wakeups: u64,
 }
 
 impl Seen {
-    /// Notes an event. Gives how far the clock went back.
+    /// Notes an event. Returns how far the clock went back.
     fn see(&mut self, event: &Event) -> Option<Duration> {
         match event.kind {
             Kind::SchedSwitch { .. } => self.switches = true,
@@ -112,7 +112,7 @@ impl Seen {
     }
 }
 
-/// Records between two looks at the progress.
+/// Number of records between two progress reports.
 const LOOK_EVERY: u64 = 1 << 14;
 
 impl Recording {
@@ -159,37 +159,37 @@ impl Recording {
         })
     }
 
-    /// How many CPUs the machine had, if the recording says.
+    /// Number of CPUs of the machine, if the recording contains it.
     pub fn nr_cpus(&self) -> Option<u16> {
         self.reader.nr_cpus().and_then(|nr_cpus| u16::try_from(nr_cpus).ok())
     }
 
-    /// The machine it was made on, if the recording says.
+    /// The recorded machine, if the recording describes it.
     pub fn machine(&self) -> Option<Result<Topology, TopologyError>> {
         self.reader.machine(&self.name)
     }
 
-    /// The release of the kernel that was recorded, if the recording says.
+    /// The release of the recorded kernel, if the recording contains it.
     pub fn release(&self) -> Option<&str> {
         self.reader.release()
     }
 
-    /// Refuses events on CPUs that this machine does not have; it is named with `option`.
+    /// Refuses events on CPUs that this machine does not have; `option` is the option that names it.
     pub fn on_machine(self, name: &str, nr_cpus: usize, option: &'static str) -> Recording {
         Recording { machine: Some(Limit { name: name.to_owned(), nr_cpus, option }), ..self }
     }
 
-    /// Understands what was written as this kernel means it.
+    /// Interprets the events as this kernel writes them.
     pub fn of_kernel(self, kernel: &Kernel) -> Recording {
         Recording { late: (!kernel.has(Feature::SwitchStatePassed)).then(LateStates::default), ..self }
     }
 
-    /// Leaves it to the command to report missing switches.
+    /// Lets the command report missing switches itself.
     pub fn whose_switches_are_counted(self) -> Recording {
         Recording { counts_switches: true, ..self }
     }
 
-    /// Reads it once more: what is wrong in it has been reported.
+    /// Reads it once more: its problems have already been reported.
     pub fn once_more(self) -> Recording {
         Recording { is_repeated: true, ..self }
     }
@@ -197,7 +197,7 @@ impl Recording {
     /// Feeds every event to a sink, until `stop` returns true.
     ///
     /// # Errors
-    /// Nothing can be read, or there is no switch in it, without which nothing can be said.
+    /// Nothing can be read, or it contains no switch, without which no analysis is possible.
     pub fn feed(mut self, sink: &mut impl Sink, stop: impl Fn() -> bool) -> Result<Seen, Error> {
         let progress = Progress::of_bytes(&format!("reading {}", self.name));
         let mut summary = Summary::default();
@@ -268,7 +268,7 @@ impl Recording {
         }
     }
 
-    /// Where an event stands: its line, or when it was.
+    /// The place of an event: its line, or its time.
     fn place_of(&self, event: &Event) -> String {
         self.reader.place().map_or_else(|| format!("at {}", event.time), |place| place.to_string())
     }
@@ -315,7 +315,7 @@ fn in_file(name: &str, error: &read::Error) -> Error {
     Error::new(format!("{name}: {error}"))
 }
 
-/// Where the clock goes back, which it does in no one recording.
+/// Where the clock goes back, which never happens in a single recording.
 #[derive(Debug, Default)]
 struct Back {
     count: u64,
@@ -373,7 +373,7 @@ fn tell_restored(name: &str, missing: &Missing) {
 }
 
 fn tell_unseen_switches(name: &str, missing: &Missing) {
-    // Several recordings in one have another on each CPU.
+    // In several merged recordings each CPU runs different tasks.
     if missing.unseen_switches == 0 || missing.clock_goes_back > 0 {
         return;
     }
@@ -388,16 +388,16 @@ fn tell_unseen_switches(name: &str, missing: &Missing) {
     );
 }
 
-/// Whether what stands there is gone once it was read: standard input, a pipe.
+/// Whether a file can be read only once: standard input, a pipe.
 pub fn is_read_once(path: &Path) -> bool {
     path == Path::new("-") || path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// A stream as a file, because most formats are not read from front to end. What begins like no recording is refused at
-/// once: it may have no end.
+/// Stores a stream as a file, because most formats are not read sequentially. Input that does not begin like a
+/// recording is refused at once: it may be endless.
 fn kept<R: Read>(path: &Path, open: impl FnOnce() -> io::Result<R>) -> Result<File, Error> {
     let wrong = |error: io::Error| Error::file(path, &error);
-    // Even to open a pipe waits for the other end.
+    // Even opening a pipe waits for the other end.
     let waiting = Waiting::new(path);
     let mut stream = Stream::waited_for(waiting, open().map_err(wrong)?);
     let mut start = Vec::new();
@@ -409,7 +409,7 @@ fn kept<R: Read>(path: &Path, open: impl FnOnce() -> io::Result<R>) -> Result<Fi
     Ok(file)
 }
 
-/// A file that reports how far it was read.
+/// A file that reports how far it has been read.
 struct Watched {
     file: File,
     at: u64,

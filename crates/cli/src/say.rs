@@ -1,4 +1,4 @@
-//! Messages on standard error, as wide as the terminal there.
+//! Messages on standard error, fitted to the width of its terminal.
 
 use crate::width::{of_terminal, wrapped};
 
@@ -16,7 +16,7 @@ pub fn say(message: &str) {
 fn broken(message: &str, width: usize) -> String {
     let mut lines = message.lines();
     let first = lines.next().unwrap_or_default();
-    // Lines of a file with a mark below them, and a compiler's own words, have their own form.
+    // Quoted lines of a file with a mark below them, and messages of a compiler, have their own form.
     if lines.next().is_some() {
         return format!("schedlab: {message}\n");
     }

@@ -1,4 +1,4 @@
-//! Loading what is to be run: a scenario file, or an rt-app file with a machine and kernels.
+//! Loads what is to be run: a scenario file, or an rt-app file with a machine and kernels.
 
 use std::path::{Path, PathBuf};
 
@@ -23,14 +23,14 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads a scenario, one that comes with the project by its name, or an rt-app file.
+    /// Reads a scenario file, a built-in scenario by its name, or an rt-app file.
     pub fn read(file: &str, what: &What) -> Result<Source, Error> {
         let path = Path::new(file);
         let text = match embedded(path) {
             Some(text) => text.to_string(),
             None => files::read(path).map_err(|error| hinted(unknown(error, path), path))?,
         };
-        // What comes through a pipe has no name that says what it is.
+        // Input from a pipe has no name that shows its format.
         let is_rt_app = is_rt_app(path) || (is_read_once(path) && text.trim_start().starts_with('{'));
         let source = Source { path: path.to_path_buf(), text, is_rt_app };
         if source.is_rt_app && !what.set.is_empty() {
@@ -47,7 +47,7 @@ impl Source {
         Ok(Variant::of(&self.path.display().to_string(), &self.text)?)
     }
 
-    /// The scenario with what the command line overrides, and with parameters and rows beside.
+    /// The scenario with the overrides of the command line, and with additional parameters and rows.
     pub fn scenario(
         &self,
         what: &What,
@@ -73,7 +73,7 @@ impl Source {
             scenario.seed = seed;
         }
         if !kernels.is_empty() || !settings.is_empty() || !rows.is_empty() || !what.set.is_empty() {
-            // What the file expects was said about something else.
+            // The expectations of the file are about something else.
             scenario.expect.clear();
         }
         for note in scenario.rows.iter().flat_map(|row| &row.notes) {
@@ -82,7 +82,7 @@ impl Source {
         Ok(scenario)
     }
 
-    /// What the file describes, with parameters set.
+    /// The content of the file, with parameters set.
     fn described(
         &self,
         what: &What,
@@ -116,12 +116,12 @@ impl Source {
     }
 }
 
-/// Reads the file and applies what the command line overrides.
+/// Reads the file and applies the overrides of the command line.
 pub fn load(what: &What) -> Result<Scenario, Error> {
     Source::read(&what.scenario, what)?.scenario(what, &[], &[], &[])
 }
 
-/// A name that is no file may be near that of a scenario that comes with the project.
+/// A name that is not a file may be similar to that of a built-in scenario.
 fn unknown(error: Error, path: &Path) -> Error {
     let name = path.to_string_lossy();
     let meant = nearest(name.trim_end_matches(".toml"), schedlab::scenario_names());
@@ -153,7 +153,7 @@ pub fn is_rt_app(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }
 
-/// A scenario of the project by its path there, for use when the file does not exist.
+/// A built-in scenario by its path in the project, for use if the file does not exist.
 pub fn embedded(path: &Path) -> Option<&'static str> {
     if path.exists() || path == Path::new("-") {
         return None;
@@ -169,7 +169,7 @@ pub fn named_kernel(name: &str) -> Result<Kernel, Error> {
     Ok(kernel)
 }
 
-/// Says whose rules a kernel has, if they are not its own.
+/// Notes which rules a kernel uses, if not its own.
 pub fn tell_stand_in(kernel: &Kernel) {
     if let Some(known) = kernel.stand_in() {
         say!(
@@ -211,7 +211,7 @@ mod tests {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             let text = files::read(&path).unwrap();
-            // Machines of their own lie beside them.
+            // Their own machines are in the same folder.
             if text.contains("\nkernels = ") {
                 let scenario = Scenario::parse(&path.display().to_string(), &text, &Folder::of(&path));
                 assert!(scenario.is_ok_and(|scenario| !scenario.rows.is_empty()), "{}", path.display());

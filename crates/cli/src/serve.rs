@@ -1,7 +1,7 @@
 //! Serves a page and the data behind it to a browser on this host.
 //!
-//! It listens on loopback alone, answers GET alone, and knows a handful of names, so nothing else of the host can be asked for.
-//! Data is read from its file in pieces: memory does not grow with the trace.
+//! It only listens on loopback, only answers GET, and only serves a few fixed names, so nothing else on the host is
+//! accessible. Data is read from its file in pieces: memory does not grow with the trace.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,24 +15,24 @@ use std::time::Duration;
 pub struct Site {
     /// The page.
     pub page: Vec<u8>,
-    /// What it asks for first, as JSON.
+    /// The first data that the page requests, as JSON.
     pub head: Vec<u8>,
     /// The coarse zoom level.
     pub overview: Vec<u8>,
-    /// The sections, asked for by range.
+    /// The sections, requested by range.
     pub data: File,
 }
 
 /// Bytes read from the file at once.
 const PIECE: usize = 64 << 10;
 
-/// Bytes of a request, at most.
+/// Maximum size of a request, bytes.
 const REQUEST: u64 = 16 << 10;
 
-/// Browsers that are answered at once, at most.
+/// Maximum number of simultaneous connections.
 const CONNECTIONS: usize = 32;
 
-/// Listens on loopback, at a port or at any that is free.
+/// Listens on loopback, at the given port or at any free one.
 pub fn listen(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port))
 }
@@ -50,7 +50,7 @@ pub fn serve(listener: &TcpListener, site: Site) -> io::Result<()> {
         }
         let (site, open) = (Arc::clone(&site), Arc::clone(&open));
         std::thread::spawn(move || {
-            // A browser that goes away is no error.
+            // A browser that disconnects is not an error.
             let _ = answer_all(&stream, &site, port);
             open.fetch_sub(1, Ordering::Relaxed);
         });
@@ -103,7 +103,7 @@ impl Request {
         }
     }
 
-    /// The name that is asked for.
+    /// The requested name.
     fn path(&self) -> Option<&str> {
         let target = self.line.strip_prefix("GET ")?.split(' ').next()?;
         target.split(['?', '#']).next()
@@ -111,7 +111,7 @@ impl Request {
 }
 
 fn answer(out: &mut impl Write, site: &Site, port: u16, request: &Request) -> io::Result<()> {
-    // A page of another site may make a browser ask here under that site's name.
+    // A page of another site may make a browser send requests here under that site's name.
     let own = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
     if !own.contains(&request.host) {
         return head(out, "403 Forbidden", "text/plain", 0, "");
@@ -136,7 +136,7 @@ fn whole(out: &mut impl Write, kind: &str, bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)
 }
 
-/// A range of the file; the whole of it is not given away at once.
+/// A range of the file; the whole file is never sent at once.
 fn part(out: &mut impl Write, file: &File, range: Option<&str>) -> io::Result<()> {
     let size = file.metadata()?.len();
     let Some((first, last)) = range.and_then(|range| bounds(range, size)) else {

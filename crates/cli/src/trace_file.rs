@@ -1,4 +1,4 @@
-//! Simulated traces as files, in the format that is asked for or that the file's name ends in.
+//! Simulated traces as files, in the requested format or in that of the file's ending.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::output;
 
 impl TraceFormat {
-    /// The format by which a file of such a name is known, if it is.
+    /// The format of a file with this ending, if known.
     pub fn of(path: &Path) -> Option<TraceFormat> {
         Some(match path.extension()?.to_str()? {
             "pftrace" | "perfetto-trace" => TraceFormat::Perfetto,
@@ -21,12 +21,12 @@ impl TraceFormat {
         })
     }
 
-    /// The format that a file's name says; text of tracefs if it says nothing.
+    /// The format by a file's name; text of tracefs if it has no ending.
     pub fn named(path: &Path) -> Result<TraceFormat, Error> {
         let ending = path.extension().and_then(|ending| ending.to_str());
         match (TraceFormat::of(path), ending) {
             (Some(format), _) => Ok(format),
-            // A device or a pipe has no ending, and a text has one of these.
+            // Devices and pipes have no ending; text has one of these.
             (None, None | Some("txt" | "trace" | "text" | "ftrace" | "log")) => Ok(TraceFormat::Ftrace),
             (None, Some(ending)) => Err(Error::new(format!(
                 "{}: no trace is written as .{ending}; the endings are .txt, .pftrace, .dat, .data and .json, or say --format",
@@ -36,8 +36,8 @@ impl TraceFormat {
     }
 }
 
-/// Writes what a run on a machine of so many CPUs gives to a sink, to a file or to standard output. A run that fails leaves no file
-/// that looks whole.
+/// Writes the events of a run on a machine with the given number of CPUs to a file or to standard output. A run that
+/// fails leaves no file that looks complete.
 pub fn write(
     path: Option<&Path>,
     format: TraceFormat,

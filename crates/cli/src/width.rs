@@ -1,9 +1,9 @@
-//! How wide what is printed may be.
+//! The width of the output.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-/// Columns of the terminal; as many as there are if standard output is none, unless COLUMNS says.
+/// Columns of the terminal; unlimited if standard output is not a terminal, unless COLUMNS is set.
 pub fn width() -> usize {
     let said =
         std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|&columns| columns >= 40);
@@ -16,7 +16,7 @@ pub fn of_terminal(stream: impl IsTerminal + AsFd) -> Option<usize> {
     size.map(|(width, _)| usize::from(width.0))
 }
 
-/// A line behind its name, broken between words; what follows stands under its beginning.
+/// A line after its name, broken between words; continuation lines are aligned with its beginning.
 pub fn wrapped(name: &str, line: &str, width: usize) -> String {
     let (mut text, mut column) = (name.to_string(), name.len());
     let mut is_first = true;
@@ -37,8 +37,8 @@ pub fn wrapped(name: &str, line: &str, width: usize) -> String {
     text + "\n"
 }
 
-/// A line in lines of this width, without its end. What follows the last gap of a line with a name or a number before it
-/// stands below itself; a line of a table, with several gaps, stays as it is.
+/// Breaks a line into lines of this width, without the newline. If a line has a name or number and one gap, its
+/// continuation is aligned after the gap; a line of a table, with several gaps, is not broken.
 pub fn fitted(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();

@@ -1,6 +1,6 @@
-//! Which rule and which mechanism carry a difference between two kernels.
+//! Which rules and mechanisms account for a difference between two kernels.
 //!
-//! Each rule in which they differ is turned over by itself on both sides: the baseline with it, and the other kernel
+//! Each rule in which they differ is flipped on its own on both sides: the baseline with it, and the other kernel
 //! without it. Each mechanism of the hardware is switched off on both sides. All runs have the same seeds, so each line
 //! says what the change would have been.
 
@@ -24,7 +24,7 @@ pub struct Difference {
     pub other: String,
 }
 
-/// What an account is made of.
+/// The parts of an account.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// All columns: the two kernels, then for each line the sides it needs.
@@ -38,13 +38,13 @@ pub struct Account {
 pub struct Line {
     /// The rule or number that is changed.
     pub what: What,
-    /// Columns of the baseline and the other side by which the change alone is read.
+    /// Columns of the baseline and the other side that show the change alone.
     pub alone: (usize, usize),
-    /// Columns by which the change without it is read; none for a mechanism.
+    /// Columns that show the change without it; `None` for a mechanism.
     pub without: Option<(usize, usize)>,
 }
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A rule.
@@ -66,7 +66,7 @@ impl Account {
     /// Plans the account of the difference between two columns.
     ///
     /// # Errors
-    /// Two kernels that do not differ, or one that is the code of a tree.
+    /// The two kernels do not differ, or one is the code of a tree.
     pub fn plan(base: &Column, other: &Column) -> Result<Account, Error> {
         for column in [base, other] {
             if crate::kernels::is_tree(column.kernel()) {
@@ -87,7 +87,8 @@ impl Account {
         let mut columns = vec![base.clone(), other.clone()];
         let mut lines = Vec::new();
         for difference in differences {
-            // A value that a kernel string cannot say, as a model of preemption of another build, is left out.
+            // A value that a kernel string cannot express, such as a preemption model of another build, is
+            // left out.
             let with = |column: &Column, value: &str| -> Option<Column> {
                 let part = setting::kernel_part(&difference.name, value);
                 let kernel = Kernel::parse(&format!("{}{part}", column.kernel().name)).ok()?;
@@ -164,7 +165,7 @@ mod tests {
         let mut tree = columns[1].clone();
         tree.scenario.kernels[0].name = "tree:linux+my.patch".into();
         assert!(Account::plan(&columns[0], &tree).unwrap_err().to_string().contains("code of a tree"));
-        // Two patches of one tree have the same rules beside them and are still two columns.
+        // Two patches of one tree have the same nearest rules and are still two columns.
         let mut patched = tree.clone();
         patched.scenario.kernels[0].name = "tree:linux".into();
         assert!(Experiment::new(vec![tree.clone(), patched]).alike().is_empty());

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::recording::Facts;
 use crate::trace::read::{feed, open};
 
-/// Judges every decision of a recording; [`Options::of`] the facts are options to begin with.
+/// Judges every decision of a recording. [`Options::of`] derives initial options from the facts.
 ///
 /// # Errors
 /// A trace that cannot be read.

@@ -13,10 +13,10 @@ const LISTED: usize = 16;
 /// Share of decisions, in percentage points, that a rule must gain or lose to be named.
 const WORTH_NAMING: f64 = 2.0;
 
-/// Percentage points of the time of busy CPUs that a part of it must gain or lose to be named.
+/// Percentage points of busy CPU time that a part must gain or lose to be named.
 const WORTH_A_PART: f64 = 1.0;
 
-/// The lines for each row that has something to say.
+/// The lines of each row in which the kernels differ.
 pub fn because(experiment: &Experiment, results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
     for (key, by_column) in experiment.keys.iter().zip(&results.runs) {
@@ -66,14 +66,14 @@ fn rates(name: &str, base: &[Run], runs: &[Run], count: impl Fn(&Run) -> u64) ->
     changed.then(|| format!("{name} {}/s -> {}/s", thousands(before), thousands(after)))
 }
 
-/// How much of the time in which CPUs were busy went into something, percent, all runs together.
+/// Share of busy CPU time that something took, percent, over all runs.
 pub(crate) fn busy_share(runs: &[Run], of: impl Fn(&OfCpu) -> u64) -> f64 {
     let totals: Vec<OfCpu> = runs.iter().map(|run| run.account.total()).collect();
     let (took, busy) = (totals.iter().map(of).sum::<u64>(), totals.iter().map(OfCpu::busy).sum::<u64>());
     100.0 * took as f64 / busy.max(1) as f64
 }
 
-/// Parts of the CPUs' time that grew or shrank by a percentage point or more of the time in which they were busy.
+/// Parts of CPU time that grew or shrank by at least a percentage point of busy time.
 fn times(base: &[Run], runs: &[Run]) -> Vec<String> {
     let changed = |&part: &Part| {
         let share = |runs: &[Run]| busy_share(runs, |total| total.part(part));

@@ -1,8 +1,7 @@
-//! The benchmarks that scheduler mails post, each as a small scenario.
+//! The benchmarks that mails to the scheduler list report, each as a small scenario.
 //!
-//! Loads are in proportion to the machine: `{n}` in a text stands for its CPUs, `{n/2}` for half of them and so on, one at
-//! least. Sizes are small, since a simulated second takes longer than a second: what is compared are kernels, not this
-//! machine with another.
+//! Loads scale with the machine: `{n}` in a text is the number of its CPUs, `{n/2}` half of it and so on, at least one.
+//! Sizes are small, since a simulated second takes longer than a second. Kernels are compared, not machines.
 
 /// One benchmark.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +109,7 @@ impl Bench {
     }
 }
 
-/// On a small machine several loads are one: a list without what stands in it already.
+/// Removes duplicates from a list: on a small machine several loads are equal.
 fn distinct(line: &str) -> String {
     let Some((key, list)) = line.split_once(" = [") else { return line.to_string() };
     let mut values: Vec<&str> = Vec::new();

@@ -1,16 +1,16 @@
-//! Whether a verdict depends on what no source gives, checked with a few more runs.
+//! Whether a verdict depends on facts that no source reports, checked with a few more runs.
 //!
 //! A starred change can be decided by the idle state that a CPU happens to choose, by turbo, or by prices that are only
-//! known within a range. So its rows run again, on all sides and with the first seeds, without idle states, with constant
-//! clocks, and with the prices of one part of the time at either end of their ranges: the part in which the sides differ
-//! most. How far that moves the change of those seeds, it would move the change of all:
+//! known within a range. So its rows run again, on all sides and with the first seeds: without idle states, with
+//! constant clocks, and with the prices of one part of the time at either end of their ranges, the part in which the
+//! sides differ most. The shift of the change with those seeds is assumed to apply to all seeds:
 //!
 //! ```text
 //!   all seeds +9.0 %     first seed +8.0 %, without idle states -4.0 %     so the verdict would be -3.0 %: a coin
 //! ```
 //!
-//! The budget is half of the runs that were made, and two checks of one seed at least. [`crate::ends`] does it for each
-//! constant by itself.
+//! The budget is half of the runs already made, but at least two checks of one seed. [`crate::ends`] does this for each
+//! constant separately.
 
 use std::ops::RangeInclusive;
 
@@ -23,13 +23,13 @@ use crate::columns::{Column, Experiment};
 use crate::error::Error;
 use crate::experiment::Results;
 
-/// A change that is smaller than this after a check says nothing of its sign.
+/// A change that is smaller than this after a check says nothing about its sign.
 const LEAST: f64 = 0.01;
 
-/// Seeds of a check at most.
+/// Maximum number of seeds of a check.
 const SEEDS_MAX: usize = 3;
 
-/// Prices by the part of the time that they make up: the beginnings of their names.
+/// Prices by the part of the time that they make up, as prefixes of their names.
 const PRICES: &[(Part, &str, &[&str])] = &[
     (
         Part::Call,
@@ -53,7 +53,8 @@ const PRICES: &[(Part, &str, &[&str])] = &[
     (Part::Irq, "prices of interrupts", &["ipi.", "cost.irq_ns", "cost.tick_ns", "cost.timer_irq_ns"]),
 ];
 
-/// What a task does itself depends on these. Bandwidths are properties of a machine that its file knows: not among them.
+/// A task's own work depends on these. Bandwidths are not among them: they are properties of a machine that its file
+/// specifies.
 const WORK: (&str, &[&str]) = ("shares of threads of a core", &["smt."]);
 
 /// A check.
@@ -61,7 +62,7 @@ const WORK: (&str, &[&str]) = ("shares of threads of a core", &["smt."]);
 pub struct Check {
     /// `without idle states`
     pub name: String,
-    /// Its column for each column of the comparison, the baseline first.
+    /// Its column for each column of the comparison, baseline first.
     pub columns: Vec<usize>,
 }
 
@@ -70,22 +71,22 @@ pub struct Check {
 pub struct Checks {
     /// All columns.
     pub experiment: Experiment,
-    /// The checks; none if nothing of the kind plays a part.
+    /// The checks; empty if none would have an effect.
     pub checks: Vec<Check>,
     /// Runs of each.
     pub seeds: u32,
 }
 
-/// What the checks say of one starred change.
+/// What the checks say about one starred change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
-    /// The change as it is, a fraction.
+    /// The unmodified change, a fraction.
     pub change: f64,
-    /// What it would be, by the names of the checks.
+    /// The change under each check, by the names of the checks.
     pub would_be: Vec<(String, f64)>,
-    /// Those that turn its sign.
+    /// The checks that change its sign.
     pub turned: Vec<String>,
-    /// About twice the spread of what so few pairs say: what moves a change by less says nothing.
+    /// About twice the spread of so few pairs: a smaller shift of the change is not significant.
     pub noise: f64,
 }
 
@@ -111,7 +112,7 @@ impl How {
 }
 
 impl Checks {
-    /// Plans the checks of the rows in which something is starred, `rows` of the experiment's keys.
+    /// Plans the checks of the rows with a star; `rows` index the experiment's keys.
     ///
     /// # Errors
     /// A constant that cannot be set.
@@ -122,7 +123,7 @@ impl Checks {
             column.scenario.rows.retain(|row| keys.contains(&row.key));
         }
         let sides = columns.clone();
-        // Runs of each side and row that it may take.
+        // Runs per side and row within the budget.
         let fewest = rows.iter().flat_map(|&row| &results.runs[row]).map(Vec::len).min().unwrap_or(0);
         let budget = (fewest / 2).max(2);
         let machine = &experiment.base().machine;
@@ -174,7 +175,7 @@ impl Checks {
         })
     }
 
-    /// Results of the sides as they are, of the first seeds: the checks are still to be run.
+    /// Results of the unmodified sides with the first seeds; the checks are still to be run.
     pub fn begun(&self, results: &Results, rows: &[usize]) -> Results {
         let mut begun = self.experiment.nothing();
         for (of, &row) in begun.runs.iter_mut().zip(rows) {
@@ -185,7 +186,7 @@ impl Checks {
         begun
     }
 
-    /// What they say of a change of a column, `at` which metric and row of what `compare` compares.
+    /// What the checks say about a change of a column; `at` is its metric and row in what `compare` compares.
     ///
     /// `change` and `interval` are those of all seeds, of `pairs` pairs.
     pub fn of(
@@ -232,7 +233,8 @@ fn prices(results: &Results, rows: &[usize]) -> (&'static str, &'static [&'stati
     let mut most = (differs(&OfCpu::own_work), WORK.0, WORK.1);
     for &(part, what, names) in PRICES {
         let by = differs(&|total: &OfCpu| total.part(part));
-        // The own work of tasks is what the parts leave: a part that takes it all goes before it.
+        // The tasks' own work is what the other parts leave over, so a part that takes all of it has
+        // priority.
         if by >= most.0 && by > 0.0 {
             most = (by, what, names);
         }

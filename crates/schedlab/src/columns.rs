@@ -14,13 +14,13 @@ use crate::scenario::{Row, Scenario};
 /// An experiment. The first column is the baseline.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// The title of its tables, where a scenario does not say it.
+    /// The title of its tables, if no scenario gives one.
     pub title: Option<String>,
     /// The columns; all share their seeds.
     pub columns: Vec<Column>,
-    /// Every row that any column has, in the order of the first that has it.
+    /// The rows of all columns, in order of first occurrence.
     pub keys: Vec<String>,
-    /// How far the run is that reported last.
+    /// Progress of the run that reported last.
     pub clock: RunClock,
 }
 
@@ -44,7 +44,7 @@ impl Column {
         &self.scenario.kernels[0]
     }
 
-    /// Whether it is another's scenario with the same settings, whatever its kernel.
+    /// Whether both have the same scenario and settings, whatever their kernels.
     pub fn is_same_scenario(&self, other: &Column) -> bool {
         let (a, b) = (&self.scenario, &other.scenario);
         a.file == b.file && a.settings == b.settings
@@ -96,13 +96,13 @@ impl Experiment {
         &self.base().rows[0].workload.name
     }
 
-    /// Columns that do the same: a kernel compared with itself. Each pair in a sentence.
+    /// Columns with equal behaviour, such as a kernel compared with itself; one sentence per pair.
     pub fn alike(&self) -> Vec<String> {
         let mut told = Vec::new();
         for (at, one) in self.columns.iter().enumerate() {
             for other in &self.columns[..at] {
                 let named = Kernel { name: other.kernel().name.clone(), ..one.kernel().clone() };
-                // What the code of a tree does is not in its rules: only its name says whether two are one.
+                // The rules of a tree do not describe its code: only the name says whether two are the same.
                 let is_tree = [one, other].iter().any(|column| crate::kernels::is_tree(column.kernel()));
                 let is_same = named == *other.kernel() && (!is_tree || one.kernel().name == named.name);
                 if is_same && one.is_same_scenario(other) {
@@ -113,11 +113,11 @@ impl Experiment {
         told
     }
 
-    /// Adds runs until every cell has `runs` of them, while `goes_on` says so. Seeds turn slowest, so that what is
-    /// done when it is ended early can be compared.
+    /// Adds runs until every cell has `runs` of them, or until `goes_on` is false. The seed is the outermost loop,
+    /// so that the results can be compared if it ends early.
     ///
     /// # Errors
-    /// What stopped the first run that could not be finished.
+    /// The error of the first run that could not be finished.
     pub fn extend(
         &self,
         results: &mut Results,

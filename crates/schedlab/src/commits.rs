@@ -1,6 +1,6 @@
 //! Kernel commits that introduced the rules, for looking up a change by its commit.
 //!
-//! One commit may have brought several rules, and turning over one of them is then not that commit.
+//! One commit may have introduced several rules; flipping one of them is then not the whole commit.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct Commit {
 
 macro_rules! commits {
     ($($id:literal $release:literal $sentence:literal [$($part:literal)*];)*) => {
-        /// Every commit that is known here by its name.
+        /// Every commit that is known by its id.
         pub const COMMITS: &[Commit] = &[$(Commit { id: $id, release: $release, sentence: $sentence, parts: &[$($part),*] }),*];
     };
 }
@@ -43,7 +43,7 @@ commits! {
     "2ae891b82695" "v6.15" "The base slice is a little shorter, so that no task runs for a tick more." ["base_slice_ns"];
 }
 
-/// The commit of a name, by seven digits of it at least.
+/// The commit with an id, of which at least seven digits are given.
 pub fn commit(name: &str) -> Option<&'static Commit> {
     let name = name.to_ascii_lowercase();
     let is_hex = name.len() >= 7 && name.len() <= 40 && name.chars().all(|c| c.is_ascii_hexdigit());

@@ -1,4 +1,4 @@
-//! Deadline tasks on CPUs of unequal capacity: what is modelled of them, and what is not.
+//! Deadline tasks on CPUs of unequal capacity: what is modelled, and what is not.
 
 use schedlab_machine::Machine;
 use schedlab_workload::{Policy, Workload};

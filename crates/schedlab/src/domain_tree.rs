@@ -1,8 +1,7 @@
-//! The scheduling domains of a machine under a kernel, as people and scripts read them.
+//! The scheduling domains of a machine under a kernel, in a form for people and for scripts.
 //!
-//! Every CPU has a tree of its own; most of them are alike. The summary shows each
-//! different domain once, level by level; the tree of one CPU shows it all, in the
-//! order in which a wake-up or a balance pass walks it.
+//! Every CPU has its own tree; most of them are alike. The summary shows each distinct domain once, level by
+//! level. The tree of one CPU shows every detail, in the order in which a wake-up or a balance pass walks it.
 
 use std::sync::Arc;
 
@@ -40,8 +39,8 @@ pub struct Tree {
     pub domains: Vec<Level>,
 }
 
-/// The trees of every online CPU, or of one alone. Each names every group of its domains, so of a cache of thousands
-/// of cores all trees are long.
+/// The trees of every online CPU, or of a single CPU. Each tree names every group of its domains, so the trees are
+/// long if an LLC has thousands of cores.
 pub fn trees(topology: &Topology, kernel: &Kernel, only: Option<CpuId>) -> Vec<Tree> {
     let domains = Domains::build(topology, kernel, &topology.in_domains());
     let tree = |cpu: CpuId| Tree {
@@ -64,7 +63,7 @@ fn level(domains: &Domains, kernel: &Kernel, sd: &SchedDomain) -> Level {
     }
 }
 
-/// Each different domain once, level by level from the lowest.
+/// Each distinct domain once, level by level from the lowest.
 pub fn draw_summary(topology: &Topology, kernel: &Kernel) -> String {
     let domains = Domains::build(topology, kernel, &topology.in_domains());
     let mut seen: Vec<(&SchedDomain, Vec<&Arc<CpuMask>>)> = Vec::new();
@@ -74,7 +73,7 @@ pub fn draw_summary(topology: &Topology, kernel: &Kernel) -> String {
                 == (level.name, level.span_weight, level.flags, level.groups.len(), level.imb_numa_nr)
         };
         match seen.iter_mut().find(|(other, _)| alike(other)) {
-            // The CPUs of a span share its mask, and follow each other for the most part.
+            // The CPUs of a span share its mask, and are mostly consecutive.
             Some((_, spans)) if spans.last().is_some_and(|last| Arc::ptr_eq(last, &level.span)) => {}
             Some((_, spans)) if spans.contains(&&level.span) => {}
             Some((_, spans)) => spans.push(&level.span),

@@ -1,4 +1,4 @@
-//! What comes with the project, for a command that is run elsewhere: scenarios and published tables.
+//! Files that are built into the command: scenarios and published tables.
 
 macro_rules! files {
     ($folder:literal: $($name:literal),* $(,)?) => {

@@ -1,7 +1,8 @@
-//! Within what bounds a change lies, as far as the constants of the machine may be wrong.
+//! The bounds of a change, given the ranges of the machine's constants.
 //!
-//! A verdict may depend on a constant that is not known well: at one end of its range a line is free, at the other it is
-//! never. So each constant that the runs asked for goes to both ends of its range, on both sides, with the same seeds:
+//! A verdict may depend on a constant that is not well known: at one end of its range a cache line is always free, at
+//! the other never. So each constant that the runs used is set to both ends of its range, on both sides, with the same
+//! seeds:
 //!
 //! ```text
 //!   change as it is      +2.9 %
@@ -12,7 +13,7 @@
 use crate::columns::{Column, Experiment};
 use crate::error::Error;
 
-/// Runs of each side at an end, at most.
+/// Maximum number of runs of each side at an end.
 pub const RUNS: u32 = 3;
 
 /// A constant at one end of its range.
@@ -28,7 +29,7 @@ pub struct End {
     pub columns: (usize, usize),
 }
 
-/// The two sides as they are, columns 0 and 1, and at every end.
+/// The two unmodified sides, columns 0 and 1, and the sides at every end.
 #[derive(Clone, Debug)]
 pub struct Ends {
     /// All columns.
@@ -38,10 +39,10 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Plans the ends of every constant that runs of `base` and `other` asked for.
+    /// Plans the ends of every constant that runs of `base` and `other` used.
     ///
     /// # Errors
-    /// A side that is none of this machine.
+    /// A side that does not belong to this machine.
     pub fn plan(base: &Column, other: &Column) -> Result<Ends, Error> {
         let mut columns = vec![base.clone(), other.clone()];
         for column in &mut columns {
@@ -72,17 +73,17 @@ impl Ends {
     }
 }
 
-/// The span of changes, and what sets its two ends.
+/// The span of changes, and what determines its two ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     /// The least change and the greatest, as fractions.
     pub bounds: [f64; 2],
-    /// The ends at which they come; none if it is the change as it is.
+    /// The constants' ends that produce them; `None` for the unmodified change.
     pub by: [Option<End>; 2],
 }
 
 impl Span {
-    /// Of the change as it is, and of those at ends.
+    /// The span of the unmodified change and the changes at the ends.
     pub fn of(change: f64, at_ends: impl Iterator<Item = (End, f64)>) -> Span {
         let mut span = Span { bounds: [change; 2], by: [None, None] };
         for (end, change) in at_ends {
@@ -97,7 +98,7 @@ impl Span {
         span
     }
 
-    /// Whether the sign is the same all over it.
+    /// Whether the sign is the same over the whole span.
     pub fn keeps_sign(&self) -> bool {
         self.bounds[0] > 0.0 || self.bounds[1] < 0.0
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with what a user gives: a sentence with its place.
+//! Errors in user input: a sentence with its place.
 
 /// Bad input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,9 +11,9 @@ impl Error {
         Error(message.into())
     }
 
-    /// What is wrong with a text that should be a scenario, with the line and the way out.
+    /// Says what is wrong with a scenario text, with the line and the way out.
     ///
-    /// The parser's own message is often a word about a character; so a line that is not TOML is quoted.
+    /// The parser's own message often concerns a single character, so a line that is not TOML is quoted.
     pub(crate) fn toml(file: &str, text: &str, offset: Option<usize>, message: &str) -> Error {
         if text.trim().is_empty() {
             return Error::new(format!(
@@ -40,7 +40,7 @@ impl Error {
     }
 }
 
-/// How an array is closed that is still open in a line, and where it begins.
+/// How to close an array that is still open in a line, and where it begins.
 fn open_array(text: &str, line: usize) -> String {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let begins =

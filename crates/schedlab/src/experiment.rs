@@ -1,7 +1,7 @@
 //! One run of a row under a kernel, and how runs are spread over threads.
 //!
-//! Runs are independent and are spread over threads; results are put back in
-//! order, so the bytes that come out do not depend on how many threads there were.
+//! Runs are independent and are spread over threads; results are put back in order, so the output does not
+//! depend on the number of threads.
 
 use rayon::prelude::*;
 use schedlab_machine::Machine;
@@ -16,10 +16,10 @@ use crate::folds::Folds;
 use crate::measured::Measured;
 use crate::scenario::{Row, Scenario};
 
-/// Virtual time after which a run without a limit counts as one that never ends.
+/// Virtual time after which a run without a limit is considered endless.
 pub(crate) const ENDLESS: Duration = Duration::secs(3600);
 
-/// What came of an experiment.
+/// The results of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// Runs by row, then column, then seed.
@@ -31,17 +31,17 @@ pub struct Results {
 pub struct Run {
     /// Seed.
     pub seed: u64,
-    /// Virtual time it took, from when it was warm if it says so.
+    /// Virtual time it took, counted from the end of its warm-up if it marks that.
     pub elapsed: Duration,
     /// Interrupts from CPU to CPU, of the whole run.
     pub ipis: u64,
     /// What a profile of the kernel would show.
     pub profile: Profile,
-    /// What the engine counted, warm or not.
+    /// The engine's counts, including warm-up.
     pub engine: Counts,
     /// Where the time of each CPU went.
     pub account: Account,
-    /// How its figures came to stand still, if it waited for that.
+    /// How its figures settled, if it waited for that.
     pub settled: Option<Settled>,
     /// The figures read from it.
     pub folds: Folds,
@@ -70,28 +70,28 @@ impl Run {
 pub struct Limits {
     /// Seed of every random stream.
     pub seed: u64,
-    /// Longest virtual time; none is as long as it takes, but not for ever.
+    /// Longest virtual time; `None` is as long as it takes, up to `endless`.
     pub limit: Option<Duration>,
     /// Virtual time within which a run without a limit must have ended.
     pub endless: Duration,
-    /// Whether it first goes on until its figures stand still.
+    /// Whether it first runs until its figures have settled.
     pub settles: bool,
     /// What else runs on the machine.
     pub noise: Noise,
 }
 
-/// The seed of a run, counted from 0. They follow each other from any seed on: behind the greatest comes 0.
+/// The seed of the `nth` run, counted from 0. Seeds are consecutive from the first and wrap around to 0.
 pub(crate) fn nth_seed(first: u64, nth: u64) -> u64 {
     first.wrapping_add(nth)
 }
 
 impl Scenario {
-    /// Runs everything on `threads` threads (0: one per processor). `progress` is
-    /// called after each run with how many are done and how many there are.
+    /// Runs everything on `threads` threads (0: one per processor). `progress` is called after each run with
+    /// the number of finished runs and the total.
     ///
     /// # Errors
-    /// What stopped the first run, in order of seeds, rows and kernels, that could
-    /// not be finished: a deadlock, or the limit of virtual time.
+    /// The error of the first run, in order of seeds, rows and kernels, that could not be finished: a
+    /// deadlock, or the limit of virtual time.
     pub fn run(&self, threads: usize, progress: impl Fn(usize, usize) + Sync) -> Result<Results, Error> {
         let experiment = Experiment::of(self);
         let mut results = experiment.nothing();
@@ -99,7 +99,7 @@ impl Scenario {
         Ok(results)
     }
 
-    /// How its first run is limited and seeded.
+    /// The limits and the seed of its first run.
     pub fn limits(&self) -> Limits {
         Limits {
             seed: self.seed,
@@ -110,7 +110,7 @@ impl Scenario {
         }
     }
 
-    /// One run, for a sink that takes all of it but the prologue of the row.
+    /// One run, for a sink that takes everything except the prologue of the row.
     ///
     /// # Errors
     /// As [`run_one`], with the file, the row and the kernel.
@@ -133,7 +133,7 @@ impl Scenario {
     }
 }
 
-/// Does jobs on `threads` threads (0: one per processor); results come in order.
+/// Runs jobs on `threads` threads (0: one per processor); results come in order.
 ///
 /// # Errors
 /// Threads that cannot be started.
@@ -142,7 +142,8 @@ pub(crate) fn spread<T: Send>(
     threads: usize,
     job: impl Fn(usize) -> T + Sync + Send,
 ) -> Result<Vec<T>, Error> {
-    // A thread that already runs beside others would take up their work while waiting for a pool of one, ever deeper.
+    // A thread of a pool that waits for another pool of one thread would steal other jobs meanwhile, nesting ever
+    // deeper.
     let threads = if threads == 0 { 0 } else { threads.min(jobs) };
     if threads == 1 || jobs < 2 {
         return Ok((0..jobs).map(job).collect());
@@ -152,7 +153,7 @@ pub(crate) fn spread<T: Send>(
     Ok(pool.install(|| (0..jobs).into_par_iter().map(job).collect()))
 }
 
-/// Runs one row under one kernel, feeding a second sink beside the folds.
+/// Runs one row under one kernel, feeding a second sink in addition to the folds.
 ///
 /// # Errors
 /// A deadlock, or the limit of virtual time.
@@ -166,7 +167,7 @@ pub fn run_one<S: Sink>(
     run_folding(machine, kernel, row, limits, Folds::new(&row.workload), sink)
 }
 
-/// The same with folds of one's own.
+/// The same with the caller's own folds.
 ///
 /// # Errors
 /// As [`run_one`].

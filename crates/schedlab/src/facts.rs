@@ -1,9 +1,8 @@
-//! Domains as a kernel reported them, against those built here.
+//! Compares domains that a kernel reported with those built here.
 //!
-//! A recorded machine comes with three texts: `domains.txt`, each file below
-//! /sys/kernel/debug/sched/domains with its content; `schedstat.txt`, which has the
-//! span of every domain; and the kernel log of `sched_verbose`, which also has the
-//! groups. Each check gives one sentence for each difference, none when equal.
+//! A recorded machine comes with three texts: `domains.txt`, each file below /sys/kernel/debug/sched/domains
+//! with its content; `schedstat.txt`, which has the span of every domain; and the kernel log of
+//! `sched_verbose`, which also has the groups. Each check returns one sentence per difference, none if equal.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +106,7 @@ impl Built<'_> {
         }
     }
 
-    /// The content of a debugfs file of a domain; none for what changes while the kernel runs.
+    /// The content of a debugfs file of a domain; `None` for values that change while the kernel runs.
     fn debugfs_value(&self, sd: &SchedDomain, key: &str) -> Option<String> {
         Some(match key {
             "name" => sd.name.to_string(),
@@ -139,7 +138,7 @@ impl Built<'_> {
             } else if let Some(domain) = head.strip_prefix("domain").and_then(|n| n.parse::<usize>().ok())
                 && let Some(cpu) = cpu
             {
-                // From version 17 on the name stands before the mask.
+                // From version 17 on the name comes before the mask.
                 let mask = words.next().unwrap_or_default();
                 let is_mask = mask.chars().all(|c| c.is_ascii_hexdigit() || c == ',');
                 let next = words.next().unwrap_or_default();
@@ -165,8 +164,8 @@ impl Built<'_> {
     }
 
     fn check_dmesg(&self, text: &str, differences: &mut Vec<String>) {
-        // A CPU may be attached several times; the last time is how it stayed.
-        // Lines of groups may have been left out by who saved the log.
+        // A CPU may be attached several times; the last one counts. The saved log may lack the lines of
+        // groups.
         let mut attached: BTreeMap<usize, Vec<(&str, Option<&str>)>> = BTreeMap::new();
         let mut cpu = None;
         for line in text.lines() {

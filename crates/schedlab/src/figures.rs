@@ -1,7 +1,7 @@
-//! Figures that every run has, whatever it does: delays, runs and waits, shares, counts.
+//! Figures that every run has, whatever its workload: delays, runs and waits, shares, counts.
 //!
-//! Each has a name by which it is asked for. A figure of kinds of task has a row for each kind and one for all
-//! tasks; the figures of one kind are asked for by `NAME:KIND`.
+//! Each is requested by its name. A figure by kind of task has a row for each kind and one for all tasks;
+//! `NAME:KIND` requests the figures of one kind.
 
 use schedlab_report::metrics::{Cause, Kinds, OneKind, jain};
 use schedlab_report::{Direction, Table};
@@ -17,13 +17,13 @@ use crate::experiment::{Results, Run};
 /// A figure.
 #[derive(Clone, Copy)]
 pub struct Figure {
-    /// By what it is asked for.
+    /// The name by which it is requested.
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,
-    /// Unit of its values: `ns`, `%`, `/s`, or none.
+    /// Unit of its values: `ns`, `%`, `/s`, or empty.
     pub unit: &'static str,
-    /// Which way is better; none if neither is.
+    /// Which direction is better; `None` if neither is.
     pub better: Option<Direction>,
     of: Of,
 }
@@ -38,13 +38,13 @@ enum Of {
     Times(fn(&[f64], &Run) -> Option<f64>),
     /// The CPU that a task of a kind got last.
     Last,
-    /// Values by what they are of; what a run lacks is zero.
+    /// Values by subject; a value that a run lacks is zero.
     Each(fn(&Run) -> Vec<(String, f64)>),
-    /// Values by what they are of; what a run lacks has none.
+    /// Values by subject; a value that a run lacks is absent.
     Some(fn(&Run) -> Vec<(String, f64)>),
 }
 
-/// A figure that was asked for, of one kind if that was said.
+/// A requested figure, of one kind if specified.
 #[derive(Clone)]
 pub struct Asked {
     figure: &'static Figure,
@@ -174,7 +174,7 @@ fn rate(run: &Run, count: u64) -> Option<f64> {
     (run.elapsed > Duration::ZERO).then(|| count as f64 * 1e9 / run.elapsed.0 as f64)
 }
 
-/// How long a run took, if it took any time.
+/// Duration of a run, if it took any time.
 fn seconds(run: &Run) -> Option<f64> {
     (run.elapsed > Duration::ZERO).then(|| run.elapsed.0 as f64 / 1e9)
 }
@@ -185,8 +185,8 @@ fn by_rule(run: &Run, kind: &str) -> Vec<(String, f64)> {
     rules.into_iter().map(|(rule, n)| (rule.to_string(), 100.0 * n as f64 / all as f64)).collect()
 }
 
-/// Of the wake-ups that came as far as a step of select_idle_sibling(), how many it placed. Steps come in the order of their
-/// reasons.
+/// For each step of select_idle_sibling(), the percentage of the wake-ups reaching it that it placed. Steps are in the
+/// order of their reasons.
 pub fn tried(run: &Run) -> Vec<(String, f64)> {
     let rules = run.folds.reasons.of("wakeup");
     let steps =
@@ -241,7 +241,7 @@ fn marks(run: &Run, value: fn(u64, i64) -> f64) -> Vec<(String, f64)> {
     each.map(|(label, &(count, sum))| (label.to_string(), value(count, sum) / seconds)).collect()
 }
 
-/// All kinds as one.
+/// Merges all kinds into one.
 fn together(kinds: &Kinds) -> OneKind {
     let mut all = OneKind {
         name: ALL.to_string(),
@@ -261,10 +261,10 @@ fn together(kinds: &Kinds) -> OneKind {
 const ALL: &str = "all";
 
 impl Asked {
-    /// Reads what is asked for: a name, a beginning that ends in `*`, `all`; with `:KIND` of that kind alone.
+    /// Parses a request: a name, a prefix that ends in `*`, or `all`; with `:KIND` only for that kind.
     ///
     /// # Errors
-    /// A name that is none, with the nearest that is.
+    /// An unknown name, with the most similar known one.
     pub fn parse(text: &str) -> Result<Vec<Asked>, Error> {
         let (name, of) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of.to_string())));
         let fits = |figure: &&Figure| match name.strip_suffix('*') {
@@ -319,10 +319,10 @@ impl Asked {
     }
 }
 
-/// Kinds of task of which figures are shown unasked.
+/// Number of kinds of task whose figures are shown by default.
 const KINDS_SHOWN: usize = 3;
 
-/// A few figures that say most: of many rows fewer of each.
+/// The few most informative figures; with many rows, fewer rows of each.
 pub fn usual(experiment: &Experiment, results: &Results) -> Vec<Asked> {
     let mut asked = Vec::new();
     let mut ask = |name: &str, of: Option<&str>| {
@@ -372,7 +372,7 @@ pub fn usual(experiment: &Experiment, results: &Results) -> Vec<Asked> {
     asked
 }
 
-/// The kinds with most of something, and `all` if others are left out.
+/// The kinds with the largest weight, and `all` if others are left out.
 fn shown(runs: &[&Run], weight: impl Fn(&OneKind) -> u64) -> Vec<String> {
     let mut weights: Vec<(String, u64)> = Vec::new();
     for kind in runs.iter().filter_map(|run| run.folds.figures.as_ref()).flat_map(|f| f.kinds.iter()) {
@@ -383,7 +383,7 @@ fn shown(runs: &[&Run], weight: impl Fn(&OneKind) -> u64) -> Vec<String> {
     }
     let total: u64 = weights.iter().map(|(_, n)| n).sum();
     weights.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    // What has less than a hundredth says little.
+    // A kind with less than a hundredth says little.
     weights.retain(|&(_, n)| n > 0 && n * 100 >= total);
     let is_more = weights.len() > KINDS_SHOWN;
     let mut names: Vec<String> = weights.into_iter().take(KINDS_SHOWN).map(|(name, _)| name).collect();
@@ -394,7 +394,7 @@ fn shown(runs: &[&Run], weight: impl Fn(&OneKind) -> u64) -> Vec<String> {
 }
 
 /// A table of figures, with a column for each of the experiment's. A figure without a value in any run is left out and
-/// named in a sentence.
+/// named in a note.
 pub fn table(experiment: &Experiment, results: &Results, asked: &[Asked]) -> (Table, Vec<String>) {
     let mut table = crate::tables::titled(experiment, results);
     let mut without = Vec::new();

@@ -1,4 +1,4 @@
-//! Everything that is read off one run, gathered while it streams by.
+//! Everything that is computed from one run, gathered as its events stream by.
 
 use schedlab_report::metrics::{
     Busy, Counts, Kinds, MarkRule, Marks, Migrations, Placements, Reasons, Traffic, Wakes, WakeupLatency,
@@ -22,29 +22,30 @@ pub struct Folds {
     pub busy: Busy,
     /// New tasks in order.
     pub placements: Placements,
-    /// Reasons of decisions; none if they were not asked for.
+    /// Reasons of decisions; empty if not requested.
     pub reasons: Reasons,
     /// One per measure of the workload.
     pub marks: Vec<Marks>,
-    /// When the workload said that it is warm: what counts begins there.
+    /// When the workload marked the end of its warm-up; figures count from there.
     pub steady_at: Option<Time>,
     /// Followed once for migrations and latencies.
     wakes: Wakes,
-    /// What each kind of task met, and what went on beside; none if it was not asked for.
+    /// Statistics of each kind of task, and of the rest of the traffic; `None` if not requested.
     pub figures: Option<Box<Figures>>,
     steady: Label,
     explained: bool,
     clock: Option<Hand>,
 }
 
-/// Figures that take time to collect, only for callers that want them.
+/// Figures that take time to collect, only for callers that request them.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// By kind of task.
     pub kinds: Kinds,
     /// Interrupts, passes, births, marks.
     pub traffic: Traffic,
-    /// Wake-ups as the kinds know them, which keep those from before the workload was warm; none until then.
+    /// Wake-ups as the kinds count them, including those from before the end of the warm-up; `None` until
+    /// then.
     wakes: Option<Wakes>,
 }
 
@@ -86,12 +87,12 @@ impl Folds {
         Folds { explained: false, ..self }
     }
 
-    /// The same, which shows how far the run is.
+    /// The same, reporting its progress to a clock.
     pub fn timed(self, clock: &RunClock) -> Folds {
         Folds { clock: Some(clock.hand()), ..self }
     }
 
-    /// The same with what each kind of task met.
+    /// The same with statistics of each kind of task.
     pub fn with_figures(self) -> Folds {
         Folds { figures: Some(Box::default()), ..self }
     }
@@ -113,7 +114,7 @@ impl Folds {
         }
     }
 
-    /// The workload is warm: what was gathered so far does not count.
+    /// The warm-up is over: discards what was gathered so far.
     pub fn begin_again(&mut self, now: Time) {
         self.steady_at = Some(now);
         self.counts = Counts::default();

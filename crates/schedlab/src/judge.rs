@@ -1,4 +1,4 @@
-//! Holding results against what a scenario expects.
+//! Compares results with the expectations of a scenario.
 
 use schedlab_report::Comparison;
 

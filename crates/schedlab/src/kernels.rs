@@ -1,4 +1,4 @@
-//! Kernels by their strings, and running one: our rules, or the code of a kernel tree.
+//! Parses kernel strings and runs kernels: our rules, or the code of a kernel tree.
 
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
@@ -12,11 +12,11 @@ use crate::Error;
 /// Prefix of a kernel string that names a tree.
 pub const TREE: &str = kernels::PREFIX;
 
-/// Reads a kernel string: `v6.12+NO_SIS_UTIL`, or `tree:DIR` with patches and switches. A tree is built unless it is; `step`
-/// hears what is done.
+/// Reads a kernel string: `v6.12+NO_SIS_UTIL`, or `tree:DIR` with patches and switches. A tree is built if necessary;
+/// `step` is called with each build step.
 ///
 /// # Errors
-/// A sentence that names the part that is not known, or what is wrong with the tree.
+/// A sentence that names the unknown part, or what is wrong with the tree.
 pub fn kernel(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, Error> {
     if text.trim_start().starts_with(kernels::PREFIX) {
         return kernels::open(text, step).map_err(Error::new);
@@ -29,21 +29,21 @@ pub fn is_tree(kernel: &Kernel) -> bool {
     kernel.name.starts_with(kernels::PREFIX)
 }
 
-/// What identifies the code that decides, if that is a tree's: its library and the switches that are set in it.
+/// The identity of a tree's code, if a tree decides: its library and the switches set in it.
 pub fn code(kernel: &Kernel) -> Option<String> {
     Some(kernels::of(&kernel.name)?.code())
 }
 
-/// The kernel string of our rules nearest to a tree, if the code of one decides.
+/// The kernel string of our rules nearest to a tree, if a tree decides.
 pub fn nearest(kernel: &Kernel) -> Option<String> {
     Some(kernels::of(&kernel.name)?.nearest().name.clone())
 }
 
-/// Reads the string of a kernel whose rules are needed, which the code of a tree does not say. `why` completes the
+/// Parses the string of a kernel whose rules are needed; a tree's code has no such rules. `why` completes the
 /// sentence "... needs rules of ours".
 ///
 /// # Errors
-/// As [`kernel`], and a tree: with the rules nearest to it.
+/// As [`kernel`], and a tree, naming the rules nearest to it.
 pub fn rules(text: &str, why: &str) -> Result<Kernel, Error> {
     let kernel = kernel(text, &mut |_| {})?;
     match nearest(&kernel) {
@@ -56,7 +56,7 @@ pub fn rules(text: &str, why: &str) -> Result<Kernel, Error> {
     }
 }
 
-/// How far our nearest rules followed the code of a tree in the last run of it that was explained.
+/// How far our nearest rules followed the code of a tree in its last explained run.
 pub fn followed(kernel: &Kernel) -> Option<Followed> {
     Some(kernels::of(&kernel.name)?.followed())
 }
@@ -69,7 +69,7 @@ pub fn changes(kernel: &Kernel) -> Vec<String> {
 /// Runs a simulation under its kernel.
 ///
 /// # Errors
-/// A machine that is too large for a library, or a kernel that cannot go on.
+/// A machine that is too large for a library, or a kernel that cannot continue.
 pub(crate) fn run(
     simulation: &Simulation<'_>,
     machine: &Machine,

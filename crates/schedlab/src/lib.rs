@@ -1,8 +1,8 @@
-//! The public face: machines, kernels, scenarios, simulations, comparisons.
+//! The public interface: machines, kernels, scenarios, simulations, comparisons.
 //!
-//! A scenario names a machine, kernels, a workload and a seed; running it gives a
-//! table of metrics, one column per kernel. Everything here is plain data in and
-//! out: files, clocks and terminals belong to the shells.
+//! A scenario names a machine, kernels, a workload and a seed; running it gives a table of metrics, one
+//! column per kernel. Everything here is plain data in and out: files, clocks and terminals belong to the
+//! callers.
 //!
 //! ```
 //! use schedlab::report::{Comparison, Options, Stat, render};

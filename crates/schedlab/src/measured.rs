@@ -1,10 +1,10 @@
-//! Leaves out the beginning of a run, which only brings about the state it is to begin in.
+//! Leaves out the beginning of a run that only establishes the initial state.
 
 use schedlab_trace::{Decided, Event, Kind, Sink};
 use schedlab_units::{Duration, Pid, Time};
 
-/// Passes on the events after a prologue. Tasks that start by themselves as it ends existed before, so their birth is
-/// not reported.
+/// Passes on the events after a prologue. Tasks that start by themselves at its end existed before, so their creation
+/// is not reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured<S> {
     prologue: Duration,
@@ -18,7 +18,7 @@ impl<S: Sink> Measured<S> {
         Measured { prologue, begins: None, inner }
     }
 
-    /// The sink behind.
+    /// The inner sink.
     pub fn into_inner(self) -> S {
         self.inner
     }
@@ -51,7 +51,7 @@ impl<S: Sink> Sink for Measured<S> {
     }
 
     fn wants_details(&self) -> bool {
-        // How many of them belong to the prologue would not be known.
+        // It would be unknown how many of them belong to the prologue.
         self.prologue != Duration::ZERO || self.inner.wants_details()
     }
 

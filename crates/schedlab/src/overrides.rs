@@ -1,4 +1,4 @@
-//! Reading a scenario with parameters set, and its rows and variants over any parameter.
+//! Reads a scenario with parameters set, and its rows and variants over any parameter.
 //!
 //! ```toml
 //! [rows]                            # a row for each value; of several parameters for each pair
@@ -18,7 +18,7 @@ use crate::experiment::Limits;
 use crate::scenario::{Files, Over, Overrides, Row, Scenario};
 use crate::setting::{self, Setting};
 
-/// Rows of one scenario; more is a typing error.
+/// Maximum rows of one scenario; more is a typing error.
 const ROWS_MAX: usize = 10_000;
 
 /// A column of its own: what it sets.
@@ -55,7 +55,7 @@ impl Variant {
         Ok(variants)
     }
 
-    /// A variant; without a name it is called after what it sets.
+    /// A variant; without a name it is named after its settings.
     pub fn new(name: Option<String>, settings: Vec<Setting>) -> Variant {
         let told = || match &settings[..] {
             [] => "as it is".to_string(),
@@ -65,7 +65,7 @@ impl Variant {
     }
 }
 
-/// A setting in a heading: by the last part of its path.
+/// A setting as shown in a heading: by the last part of its path.
 fn told(setting: &Setting) -> String {
     let path = setting.path();
     match path.as_str() {
@@ -75,7 +75,7 @@ fn told(setting: &Setting) -> String {
 }
 
 impl Scenario {
-    /// Reads a scenario with parameters set before, and more rows.
+    /// Reads a scenario with parameters set first, and more rows.
     ///
     /// # Errors
     /// As [`Scenario::parse`], and what is wrong with a parameter.
@@ -105,7 +105,7 @@ impl Scenario {
             scenario.rows = scenario.spread(&set, files, &axes)?;
         }
         if over.settings.iter().any(|setting| setting.path() == "kernels") {
-            // What was expected of a kernel that does not run was said about something else.
+            // Expectations about a kernel that does not run do not apply.
             let kernels = &scenario.kernels;
             let runs = |name: &String| kernels.iter().any(|kernel| &kernel.name == name);
             scenario.expect.retain(|expect| expect.kernel.as_ref().is_none_or(runs));
@@ -182,7 +182,7 @@ impl Scenario {
             crate::rows::check_cpus(&self.file, "", &row.workload, machine)?;
         }
         self.machine = machine;
-        // What the file expects was said about another machine.
+        // The expectations of the file are about another machine.
         self.expect.clear();
         Ok(())
     }
@@ -195,10 +195,10 @@ impl Scenario {
         }
     }
 
-    /// Gives a constant of every row's machine another value.
+    /// Sets a constant of every row's machine.
     ///
     /// # Errors
-    /// A name that is none.
+    /// An unknown name.
     pub fn set_constant(&mut self, name: &str, value: u64) -> Result<(), schedlab_machine::MachineError> {
         self.machine.set(name, value)?;
         for over in self.rows.iter_mut().filter_map(|row| row.over.as_mut()) {

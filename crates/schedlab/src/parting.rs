@@ -1,6 +1,7 @@
-//! Where two kernels part that run the same: the first decision that is not the same in both.
+//! Where two kernels diverge on the same workload: the first decision that differs.
 //!
-//! Up to there both had the same state, whatever came before; what comes after follows from it too.
+//! Up to there both had the same state, so the difference is due to this decision; later differences may
+//! follow from it.
 
 mod queues;
 
@@ -18,17 +19,17 @@ use crate::kernels::is_tree;
 use crate::why::{Answer, Question, Why};
 use crate::{Error, Row, Scenario};
 
-/// Decisions that are looked through, at most.
+/// Maximum number of decisions that are examined.
 const MOST: usize = 2_000_000;
 
-/// Where two kernels part.
+/// Where two kernels diverge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parting {
-    /// Decisions before it, which are the same.
+    /// Number of equal decisions before it.
     pub same: usize,
-    /// What each decided then; none if its run was over.
+    /// What each decided then; `None` if its run was over.
     pub first: [Option<Answer>; 2],
-    /// The CPUs that these name as they were then, which tasks ran there and which waited.
+    /// The state of the CPUs that these decisions name: which tasks ran there and which waited.
     pub state: Vec<OfCpu>,
     /// Decisions of each after it.
     pub later: [usize; 2],
@@ -36,22 +37,22 @@ pub struct Parting {
     pub placements: Vec<Placed>,
 }
 
-/// Placements of a kind that both made, the n-th of a task that forks, wakes or executes a program beside the n-th of the
-/// other side.
+/// Placements of a kind that both made: the n-th fork, wake-up or exec of a task is paired with the n-th on the other
+/// side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Placed {
     /// The kind.
     pub kind: &'static str,
     /// How many there are.
     pub paired: usize,
-    /// Those of them that chose different CPUs.
+    /// How many of them chose different CPUs.
     pub elsewhere: usize,
 }
 
-/// Finds where two kernels part in the first run of a row; none if they never do.
+/// Finds where two kernels diverge in the first run of a row; `None` if they never do.
 ///
-/// The code of a kernel tree and our rules are compared by where tasks are placed and which are picked: a tree does not say
-/// everything else as our rules do, and its searches are priced by what its code looks at, so times may differ.
+/// The code of a kernel tree and our rules are compared by where tasks are placed and which are picked: a tree does not
+/// report everything else as our rules do, and its searches are priced by what its code examines, so times may differ.
 ///
 /// # Errors
 /// A run that cannot be finished.
@@ -76,7 +77,7 @@ pub fn parting(scenario: &Scenario, row: &Row, kernels: [&Kernel; 2]) -> Result<
                 if !counts(&answer) {
                     return;
                 }
-                // Both had the same state up to here, which is looked at before the decision takes effect.
+                // Both had the same state up to here; it is read before the decision takes effect.
                 let nth = answers.len();
                 if let Some(other) = other
                     && state.is_empty()
@@ -107,7 +108,7 @@ pub fn parting(scenario: &Scenario, row: &Row, kernels: [&Kernel; 2]) -> Result<
 
 /// CPUs that a decision names, and the one that made it.
 fn cpus_of(answer: &Answer) -> Vec<u16> {
-    // What was passed over may be a whole machine.
+    // The list of rejected CPUs may be a whole machine.
     let said = answer.sentence.split(" Passed over").next().unwrap_or_default();
     let named = said.split("CPU ").skip(1).filter_map(|rest| {
         rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|number| number.parse().ok())

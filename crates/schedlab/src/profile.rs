@@ -1,5 +1,5 @@
-//! What a profile of the kernel would show of a run: cycles in the functions that read and
-//! write the load average of a task group.
+//! What a kernel profile of a run would show: cycles in the functions that read and write the load average of
+//! a task group.
 
 use crate::experiment::Run;
 
@@ -24,7 +24,7 @@ impl Function {
         }
     }
 
-    /// Percent of the busy time of a node's CPUs; none if there is no such node, or it was idle.
+    /// Percent of the busy time of a node's CPUs; `None` if there is no such node, or it was idle.
     pub fn share(self, run: &Run, node: usize) -> Option<f64> {
         let node = run.profile.nodes.get(node)?;
         let spent = match self {
@@ -48,7 +48,7 @@ impl Function {
         }
     }
 
-    /// The function in the name of a figure, and the node; none is the worst.
+    /// The function in the name of a figure, and the node; `None` is the worst node.
     pub fn parse(name: &str) -> Option<(Function, Option<usize>)> {
         let function = Function::ALL.into_iter().find(|f| name.starts_with(f.name()))?;
         match name[function.name().len()..].trim() {

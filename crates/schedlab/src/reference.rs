@@ -1,8 +1,8 @@
-//! The absolute check: what a model does per second and per operation, beside the real program that it stands for.
+//! The absolute check: what a model does per second and per operation, beside the real program that it models.
 //!
-//! A model that is four times too quick, or that never sleeps, gives verdicts about something else. So its rate of
-//! operations, switches and sleeps are printed beside published ones. Machines differ, so only the order of size counts.
-//! A scenario may have a reference of its own:
+//! A model that is four times too fast, or that never sleeps, gives verdicts about something else. So its rates of
+//! operations, switches and sleeps are printed beside published ones. Machines differ, so only the order of magnitude
+//! counts. A scenario may have its own reference:
 //!
 //! ```toml
 //! [reference]
@@ -34,9 +34,9 @@ pub struct Reference {
     operation: Cow<'static, str>,
     /// Operations per second.
     per_second: f64,
-    /// Context switches for each.
+    /// Context switches per operation.
     switches: Option<f64>,
-    /// Sleeps for each.
+    /// Sleeps per operation.
     sleeps: Option<f64>,
 }
 
@@ -85,7 +85,7 @@ struct Did {
     sleeps: f64,
 }
 
-/// A line for each row about the first column, and one about the real program. None where no reference is known.
+/// For each row a line about the first column and one about the real program. Empty if no reference is known.
 pub fn beside(experiment: &Experiment, results: &Results) -> Vec<String> {
     let base = &experiment.columns[0];
     let mut lines = Vec::new();
@@ -111,7 +111,7 @@ fn of_model(name: &str) -> Option<&'static Reference> {
     OF_MODELS.iter().find(|(model, _)| *model == name).map(|(_, reference)| reference)
 }
 
-/// The mean over the runs; none if the workload counts no operations.
+/// The mean over the runs; `None` if the workload counts no operations.
 fn did(workload: &Workload, runs: &[Run]) -> Option<Did> {
     let mut sum = Did { per_second: 0.0, switches: 0.0, sleeps: 0.0 };
     for run in runs {

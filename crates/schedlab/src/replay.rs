@@ -1,9 +1,8 @@
-//! A recording, run again: on its own machine to see whether it comes back, then elsewhere.
+//! Runs a recording again: on its own machine to see whether it is reproduced, then elsewhere.
 //!
-//! What tasks do is learned from the recording; where and when they do it is left to the
-//! simulated kernel. The lengths of work hold all that the recorded kernel and machine added to
-//! them: its system calls and switches, a sibling's share of the core, cold caches. So those
-//! costs are not charged again.
+//! What tasks do is learned from the recording; the simulated kernel decides where and when they do it. The
+//! lengths of work include everything that the recorded kernel and machine added to them: its system calls
+//! and switches, a sibling's share of the core, cold caches. So those costs are not charged again.
 
 mod beginning;
 mod course;
@@ -41,7 +40,7 @@ pub use home::Home;
 pub use schedlab_replay::Wakers;
 pub use state::State;
 
-/// Figures of a recording or its replay, without the tasks that a simulated kernel makes by itself.
+/// Figures of a recording or its replay, without the tasks that a simulated kernel creates itself.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// Switches, wake-ups, new tasks.
@@ -66,7 +65,7 @@ impl Sink for Figures {
     }
 }
 
-/// Whether a task is compared: all but stoppers, which move tasks about.
+/// Whether a task is compared: all except stoppers, which move tasks.
 fn is_compared(comm: Comm) -> bool {
     !comm.as_bytes().starts_with(b"migration/")
 }
@@ -88,12 +87,12 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Nothing heard yet.
+    /// An empty listener.
     pub fn new() -> Listener {
         Listener::knowing(Known::default())
     }
 
-    /// Nothing heard yet, of a recording of whose tasks and groups something is known.
+    /// An empty listener for a recording with facts about its tasks and groups.
     pub fn knowing(known: Known) -> Listener {
         Listener {
             steady: Steady::default(),
@@ -143,7 +142,7 @@ impl Sink for Listener {
     }
 }
 
-/// A recording that was heard to its end.
+/// A recording that was read to its end.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// The file.
@@ -152,13 +151,13 @@ pub struct Recorded {
     pub learned: Learned,
     /// Gaps of its clock, which were cut.
     pub gaps: Gaps,
-    /// What became of it.
+    /// Its figures.
     pub figures: Figures,
     /// What happened without an event.
     lacks: Lacks,
-    /// How many CPUs its machine had; as many as were seen, unless that is known better.
+    /// Number of CPUs of its machine; the number that events show, unless the facts say more.
     pub nr_cpus: usize,
-    /// CPUs that tasks of a name may use, as far as that is known from elsewhere.
+    /// Allowed CPUs of tasks by name, if known from elsewhere.
     pub affinity: Vec<AffinityHint>,
     /// What was known about tasks and groups when it was recorded.
     pub known: Known,
@@ -171,21 +170,21 @@ pub struct Recorded {
 pub struct Place {
     /// The machine.
     pub machine: Machine,
-    /// Its idle CPUs hear of each wake-up as late as in the recording.
+    /// Its idle CPUs notice each wake-up as late as in the recording.
     heard: bool,
-    /// Interrupts come to the CPUs where they came in the recording.
+    /// Interrupts arrive on the CPUs where they arrived in the recording.
     interrupts: bool,
     /// What wakers do.
     wakers: Wakers,
-    /// Once in how many of their usual times tasks yield.
+    /// Tasks yield once per this many of their usual intervals.
     yields: u8,
-    /// New tasks go where they were recorded to go for so long.
+    /// How long new tasks are placed as recorded.
     placed: Duration,
 }
 
 impl Recorded {
-    /// Its own machine: the CPUs with nothing that costs time, but for the time an idle CPU took
-    /// to hear of work in the recording, and what else the form of the replay says of it.
+    /// Its own machine: nothing costs time, except the time an idle CPU took to notice work in the recording,
+    /// and whatever the form of the replay adds.
     pub fn own(&self, topology: Topology, form: Form) -> Place {
         let mut machine = Machine::of(topology);
         machine.newidle_cost = form.newidle_us * 1000;
@@ -202,7 +201,8 @@ impl Recorded {
         Place { machine, heard, interrupts, wakers, yields, placed: Duration::ZERO }
     }
 
-    /// Another machine, without what the recorded work holds already. Of the form only what belongs to the programs is kept.
+    /// Another machine, without the costs that the recorded work already includes. Only the parts of the form that
+    /// belong to the programs are kept.
     pub fn elsewhere(&self, machine: Machine, recorded_on: &Topology, form: Form) -> Place {
         let mut without = machine.without.with(Mechanism::KernelCosts);
         if recorded_on.is_smt() {
@@ -272,7 +272,7 @@ impl Recorded {
 }
 
 impl Recorded {
-    /// A replay that takes ten times as long as the recording, and an hour more, counts as one that never ends.
+    /// A replay that takes ten times as long as the recording, and an hour more, is considered endless.
     fn endless(&self) -> Duration {
         // Damaged time stamps span centuries.
         let span = self.figures.busy.span().min(Duration::secs(365 * 86_400));

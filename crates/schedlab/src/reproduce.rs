@@ -6,8 +6,7 @@
 //!        +---- published numbers, use, tolerance ----> cells <-------------------+
 //! ```
 //!
-//! The side that simulates gets names and gives figures. Published numbers go nowhere
-//! but into the cells that are printed.
+//! The simulating side takes names and returns figures. Published numbers are only used in the printed cells.
 
 mod cell;
 mod copies;
@@ -58,15 +57,15 @@ pub struct Reproduced {
     /// The text printed above it.
     #[serde(skip)]
     pub published: Published,
-    /// Runs of each figure; none is what the scenarios say.
+    /// Runs of each figure; `None` uses the scenarios' numbers.
     pub runs: Option<u32>,
     /// Which kernels ran instead of others: `v5.18: tree:linux`.
     pub instead: Vec<String>,
     /// Its cells.
     pub cells: Vec<Cell>,
-    /// Signs of significant changes that are right, and how many there are.
+    /// Number of right signs of significant changes, and the total.
     pub signs: (usize, usize),
-    /// Predicted cells inside their tolerance, and how many there are.
+    /// Number of predicted cells inside their tolerance, and the total.
     pub inside: (usize, usize),
     /// Why the change helps, in counted figures.
     pub why: Vec<String>,
@@ -74,7 +73,7 @@ pub struct Reproduced {
     pub without: Vec<(String, Vec<(Verdict, Verdict)>)>,
     /// What the verdicts depend on; not in the quick form.
     pub depends: Option<Depends>,
-    /// Whether the floors of the table are reached.
+    /// Whether the table reaches its minimum.
     pub met: bool,
 }
 
@@ -145,8 +144,8 @@ pub fn reproduce(
     })
 }
 
-/// Changes that were marked as significant: how many have the right sign, and how many there are.
-/// Those for reference follow from others and do not count twice.
+/// Changes marked as significant: how many have the right sign, and the total. Those for reference are
+/// derived from others and do not count twice.
 fn count_signs(cells: &[Cell]) -> (usize, usize) {
     let counts = |c: &&Cell| c.significant == Some(true) && c.used != Use::Info;
     let marked: Vec<&Cell> = cells.iter().filter(counts).collect();

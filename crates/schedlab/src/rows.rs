@@ -8,7 +8,7 @@ use schedlab_workload::{Completion, Op, RtApp, Workload, WorkloadRead};
 use crate::error::Error;
 use crate::scenario::{Files, Row};
 
-/// Reads the table out of the text of a scenario.
+/// Reads the table from the text of a scenario.
 pub(crate) fn of(file: &str, text: &str, machine: &Machine, files: &dyn Files) -> Result<Vec<Row>, Error> {
     let read = WorkloadRead::parse(text, file).map_err(|e| Error::new(e.to_string()))?;
     let rows = match read {
@@ -44,7 +44,7 @@ pub(crate) fn rt_app(file: &str, text: &str, machine: &Machine) -> Result<Row, E
     })
 }
 
-/// Every CPU that a workload names must be there. `text` is where it was named, as far as known.
+/// Every CPU that a workload names must exist. `text` is where it was named, if known.
 pub(crate) fn check_cpus(
     file: &str,
     text: &str,
@@ -69,7 +69,7 @@ pub(crate) fn check_cpus(
         let last = topology.nr_cpus() - 1;
         (*cpu, format!("CPU {cpu} is not in machine \"{}\" (0-{last})", machine.name()))
     });
-    // Tasks start and interrupts come where a CPU is in use.
+    // Tasks can start and interrupts can arrive only on CPUs in use.
     let offline = || {
         let cpu = starts().chain(sources()).find(|cpu| !topology.cpu(**cpu).online)?;
         let online = topology.online();

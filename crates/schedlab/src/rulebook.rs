@@ -1,7 +1,7 @@
 //! What can be switched, and what each switch means: one list for people.
 //!
-//! Features, rules with forms and tunables live in three tables of the `sched`
-//! crate; readers want one, with the value in each kernel beside the sentence.
+//! Features, rules with forms and tunables live in three tables of the `sched` crate; users want one list,
+//! with the value in each kernel beside the sentence.
 
 use schedlab_sched::{Feature, Kernel, PREEMPT_FORMS, Reason, Rules, Tunables};
 use serde::Serialize;
@@ -127,7 +127,7 @@ mod tests {
             let at = book.presets.iter().position(|preset| *preset == name).unwrap();
             book.entry("FORK_STATS_ALLOWED").unwrap().presets[at].as_str()
         };
-        // Before it came to 6.19 it was in stable releases of older ones.
+        // It was in stable releases of older kernels before it was merged in 6.19.
         assert_eq!(["v6.12", "v6.18", "v6.19"].map(of), ["on", "off", "on"]);
     }
 }

@@ -1,11 +1,11 @@
-//! How far a run is, for callers that show progress.
+//! The progress of a run, for callers that display it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use schedlab_units::{Duration, Time};
 
-/// The virtual time that the run which reported last has reached. Several threads may set it; it decides nothing.
+/// The virtual time reached by the run that reported last. Several threads may set it; no result depends on it.
 #[derive(Clone, Debug, Default)]
 pub struct RunClock(Arc<AtomicU64>);
 
@@ -15,7 +15,7 @@ impl RunClock {
         Duration(self.0.load(Ordering::Relaxed))
     }
 
-    /// What sets it in a run.
+    /// A handle that sets it in a run.
     pub(crate) fn hand(&self) -> Hand {
         Hand { clock: self.clone(), began: None }
     }
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(experiment.clock.reached(), Duration::ZERO);
         let mut results = experiment.nothing();
         experiment.extend(&mut results, 1, 1, false, || true, |_, _| ()).unwrap();
-        // The time until the workload is warm is not in what counts.
+        // The warm-up does not count.
         let (reached, elapsed) = (experiment.clock.reached(), results.runs[0][0][0].elapsed);
         assert!(reached >= elapsed && reached < elapsed + Duration::millis(5), "{reached:?} of {elapsed:?}");
     }

@@ -1,7 +1,7 @@
 //! A scenario file: one experiment that a reader can copy and change.
 //!
-//! It opens with its story in comments, then names machine, kernels, runs and
-//! seed, says what runs in `[workload]`, and ends with what it expects.
+//! It begins with its story in comments, then names machine, kernels, runs and seed, describes the load in
+//! `[workload]`, and ends with its expectations.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::experiment::ENDLESS;
 use crate::setting::Setting;
 
-/// Gives the text of a file that a scenario names.
+/// Returns the text of a file that a scenario names.
 pub trait Files {
     /// The text.
     ///
@@ -49,9 +49,9 @@ pub struct Scenario {
     pub runs: u32,
     /// Seed of the first run; the others follow.
     pub seed: u64,
-    /// Virtual time after which a run is ended, if it has not ended by itself.
+    /// Virtual time after which a run is stopped if it has not ended by itself.
     pub limit: Option<Duration>,
-    /// Whether a run whose workload has a duration first goes on until its figures stand still (`warmup = "auto"`).
+    /// Whether a run whose workload has a duration first runs until its figures have settled (`warmup = "auto"`).
     pub settles: bool,
     /// Virtual time within which a run without a limit must have ended.
     pub endless: Duration,
@@ -61,18 +61,18 @@ pub struct Scenario {
     pub expect: Vec<Expect>,
     /// What else runs on the machine.
     pub noise: Noise,
-    /// A real program that the workload stands for.
+    /// A real program that the workload models.
     pub reference: Option<crate::Reference>,
     /// The machine constants that were set, to be set again on another machine.
     pub(crate) settings: Vec<Setting>,
 }
 
-/// Parameters that are set before a scenario is read.
+/// Parameters that override those of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// Each is set, in order.
     pub settings: Vec<Setting>,
-    /// One more dimension of rows for each: all its values.
+    /// One additional dimension of rows per element, with all its values.
     pub rows: Vec<Vec<Setting>>,
 }
 
@@ -83,15 +83,15 @@ pub struct Row {
     pub key: String,
     /// What runs.
     pub workload: schedlab_workload::Workload,
-    /// Keys that were read and change nothing, with the reason.
+    /// Keys that were read but have no effect, with the reason.
     pub notes: Vec<String>,
-    /// Time at the beginning that brings about a state and is not measured.
+    /// Time at the beginning that establishes a state and is not measured.
     pub prologue: Duration,
-    /// What else than the workload differs in this row.
+    /// What differs in this row besides the workload.
     pub over: Option<Box<Over>>,
 }
 
-/// What a row changes beside the workload.
+/// What a row changes besides the workload.
 #[derive(Clone, Debug)]
 pub struct Over {
     /// What it sets of machine, kernel and limit.
@@ -109,9 +109,9 @@ pub struct Over {
 pub struct Expect {
     /// Line in the file.
     pub line: usize,
-    /// Kernel it is about; the last one if not said.
+    /// Kernel it is about; the last one if not given.
     pub kernel: Option<String>,
-    /// Row it is about; all if not said.
+    /// Row it is about; all if not given.
     pub row: Option<String>,
     /// The expected figure.
     pub what: What,
@@ -144,15 +144,15 @@ struct File {
     warmup: Option<Spanned<String>>,
     noise: Option<Spanned<String>>,
     reference: Option<crate::Reference>,
-    /// Read apart, with places of its own.
+    /// Parsed separately, with its own positions.
     #[serde(rename = "workload")]
     _workload: toml::Table,
     #[serde(default)]
     expect: Vec<Spanned<FileExpect>>,
-    /// Read apart: other columns.
+    /// Parsed separately: other columns.
     #[serde(rename = "variant")]
     _variant: Option<Vec<toml::Table>>,
-    /// Read apart: rows over any parameter.
+    /// Parsed separately: rows over any parameter.
     #[serde(rename = "rows")]
     _rows: Option<toml::Table>,
 }
@@ -179,7 +179,7 @@ impl Scenario {
     /// Reads a scenario.
     ///
     /// # Errors
-    /// A sentence with file and line for the first thing that cannot be understood.
+    /// A sentence with file and line for the first part that cannot be parsed.
     pub fn parse(file: &str, text: &str, files: &dyn Files) -> Result<Scenario, Error> {
         Scenario::parse_with(file, text, files, &Overrides::default())
     }
@@ -270,7 +270,7 @@ impl Scenario {
         Scenario { kernels, ..self.clone() }
     }
 
-    /// What stands for a side that was recorded: nothing runs.
+    /// A placeholder for a recorded side: nothing runs.
     pub fn recorded(file: &str, kernel: Kernel, workload: schedlab_workload::Workload) -> Scenario {
         let (key, notes, prologue) = (String::new(), Vec::new(), Duration::ZERO);
         Scenario {
@@ -291,7 +291,7 @@ impl Scenario {
         }
     }
 
-    /// By what figures of the tables can be named: their measures, and rows and title of a table that joins them.
+    /// The names of figures in the tables: their measures, and the rows and title of a table that joins them.
     fn metrics(&self) -> BTreeSet<&str> {
         let measures = self.rows.iter().flat_map(|row| &row.workload.measures).map(|m| m.name.as_str());
         let rows = self.rows.iter().flat_map(|row| [row.workload.name.as_str(), row.key.as_str()]);
@@ -367,13 +367,13 @@ fn story(text: &str) -> String {
     lines.join("\n")
 }
 
-/// More runs would fill the memory with what is kept of each.
+/// The maximum number of runs; the data kept for more would fill the memory.
 pub const RUNS_MAX: u32 = 100_000;
 
-/// Whether there can be so many runs.
+/// Checks that the number of runs is allowed.
 ///
 /// # Errors
-/// How many there can be.
+/// The maximum.
 pub fn check_runs(runs: u32) -> Result<(), String> {
     match runs {
         0 => Err("at least 1".to_string()),
@@ -382,10 +382,10 @@ pub fn check_runs(runs: u32) -> Result<(), String> {
     }
 }
 
-/// Reads the virtual time after which a run is ended.
+/// Parses the virtual time after which a run is stopped.
 ///
 /// # Errors
-/// As [`parse_duration`], and no time at all.
+/// As [`parse_duration`], and zero.
 pub fn parse_limit(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         Duration::ZERO => Err("nothing happens in no time; give a limit like 10s".to_string()),

@@ -9,8 +9,8 @@
 //! | `workload.groups` | a parameter of the model, or any key of `[workload]` |
 //! | `workload.task.w.count`, `workload.task.0.count`, `workload.task.*.nice` | a key of the task of that name or place, or of all |
 //!
-//! Variants, rows and sweeps all set parameters here. The text is changed and then read as if it had been
-//! written so, so a value is checked as it is in a file.
+//! Variants, rows and sweeps all set parameters here. The text is changed and then parsed as if it had been
+//! written that way, so a value is checked like one in a file.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A parameter with the text of its value; what is no TOML value is a text, as `3ms`.
+    /// A parameter with the text of its value; anything that is not a TOML value is a string, such as `3ms`.
     pub fn new(path: Vec<String>, value: &str) -> Setting {
         let value = value.trim();
         let value = match value.parse::<Value>() {
@@ -39,7 +39,8 @@ impl Setting {
         Setting { path, value }
     }
 
-    /// Reads `PATH=VALUE`. Parts of a path with a dot in them stand in double quotes: `workload.group."/a.b".weight`.
+    /// Reads `PATH=VALUE`. Parts of a path that contain a dot are put in double quotes:
+    /// `workload.group."/a.b".weight`.
     ///
     /// # Errors
     /// What is missing.
@@ -52,7 +53,8 @@ impl Setting {
         Ok(Setting::new(parse_path(path)?, value))
     }
 
-    /// Reads `PATH=VALUE,VALUE,..` as one setting for each value. A value with a comma in it stands in double quotes.
+    /// Reads `PATH=VALUE,VALUE,..` as one setting for each value. A value that contains a comma is put in double
+    /// quotes.
     ///
     /// # Errors
     /// What is missing.
@@ -79,7 +81,7 @@ impl Setting {
         Ok(settings)
     }
 
-    /// Its path as it is written.
+    /// Its path as written.
     pub fn path(&self) -> String {
         let part = |part: &String| {
             if part.contains(['.', '=', '"']) { format!("\"{part}\"") } else { part.clone() }
@@ -87,7 +89,7 @@ impl Setting {
         self.path.iter().map(part).collect::<Vec<_>>().join(".")
     }
 
-    /// Its value as people write it: texts without quotes.
+    /// Its value for display: strings without quotes.
     pub fn shown(&self) -> String {
         match self.value.parse::<Value>() {
             Ok(Value::String(text)) => text.into_value(),
@@ -95,12 +97,13 @@ impl Setting {
         }
     }
 
-    /// Whether it changes more than the workload: machine, kernel or limit.
+    /// Whether it changes machine, kernel or limit, not the workload.
     pub(crate) fn is_beside_workload(&self) -> bool {
         self.path.first().is_none_or(|first| first != "workload")
     }
 
-    /// What a setting of `kernel.NAME` adds to a kernel's name: `+NAME=3`, `+NO_NAME`; none of any other path.
+    /// What a setting of `kernel.NAME` adds to a kernel's name: `+NAME=3`, `+NO_NAME`; `None` for any other
+    /// path.
     pub fn kernel_part(&self) -> Option<String> {
         let path = self.path();
         Some(kernel_part(path.strip_prefix("kernel.")?, &self.shown()))
@@ -149,7 +152,7 @@ fn parse_path(text: &str) -> Result<Vec<String>, Error> {
 /// The text of a scenario with parameters set, in order.
 ///
 /// # Errors
-/// A text that is no TOML, or a path that leads nowhere.
+/// A text that is not TOML, or a path that does not exist.
 pub(crate) fn with_settings(file: &str, text: &str, settings: &[Setting]) -> Result<String, Error> {
     let mut doc: DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| {
         Error::toml(file, text, e.span().map(|span| span.start), e.message())
@@ -169,10 +172,10 @@ pub(crate) fn with_settings(file: &str, text: &str, settings: &[Setting]) -> Res
     Ok(doc.to_string())
 }
 
-/// Sets the constants of a machine that are named.
+/// Sets the named constants of a machine.
 ///
 /// # Errors
-/// A name that is none, or a value that is no number.
+/// An unknown name, or a value that is not a number.
 pub(crate) fn set_constants(machine: &mut Machine, settings: &[Setting]) -> Result<(), Error> {
     for setting in settings {
         if let [first, name @ ..] = &setting.path[..]
@@ -203,7 +206,7 @@ fn switch_kernels(doc: &mut DocumentMut, setting: &Setting) -> Result<(), String
     Ok(())
 }
 
-/// A value of `kernel.NAME` as the name of a kernel has it.
+/// A value of `kernel.NAME` in the form used in kernel names.
 pub(crate) fn kernel_part(name: &str, value: &str) -> String {
     match value {
         "on" | "true" => format!("+{name}"),
@@ -247,7 +250,7 @@ fn set(item: &mut Item, path: &[String], value: &Value) -> Result<(), String> {
     set(table.get_mut(key).expect("it is there"), rest, value)
 }
 
-/// The places in an array that a part of a path means: a number, a name, or `*` for all.
+/// The indices in an array that a part of a path selects: a number, a name, or `*` for all.
 fn chosen(key: &str, names: &[Option<String>]) -> Result<Vec<usize>, String> {
     if key == "*" {
         return Ok((0..names.len()).collect());
@@ -268,7 +271,7 @@ fn chosen(key: &str, names: &[Option<String>]) -> Result<Vec<usize>, String> {
     }
 }
 
-/// Puts a value where another stood. Where a text stood, a number is one.
+/// Replaces a value. If the old value was a string, a number becomes a string.
 fn replace(item: &mut Item, value: &Value) -> Result<(), String> {
     if item.is_table() || item.is_array_of_tables() {
         return Err("this is a table; name a key of it".to_string());

@@ -1,8 +1,8 @@
-//! Clocks of the scheduler that are slower than a run.
+//! Periodic mechanisms of the scheduler whose period is longer than a run.
 //!
-//! State that changes once in a second is still as it began where a run takes 60 ms: what depends on it is not seen.
-//! Averages need eleven half-lives of 32 ms; each domain is balanced in its own interval, which busy CPUs stretch by
-//! BUSY_FACTOR; passes of the cache's domain set the limit of searches; pages follow their tasks by the second.
+//! State that changes once per second stays as it began in a run of 60 ms, so its effects are not seen. Averages
+//! need eleven half-lives of 32 ms; each domain is balanced in its own interval, which busy CPUs stretch by
+//! BUSY_FACTOR; passes of the LLC's domain set the limit of searches; pages follow their tasks once per second.
 
 use schedlab_report::fitting_time;
 use schedlab_sched::{Domains, Feature, Kernel};
@@ -12,19 +12,19 @@ use crate::columns::Experiment;
 use crate::experiment::{Results, Run};
 use crate::scenario::{Row, Scenario};
 
-/// Until averages of load have forgotten how they began: LOAD_AVG_MAX_N, 345, periods of 1024 us.
+/// Until load averages have forgotten their initial value: LOAD_AVG_MAX_N, 345, periods of 1024 us.
 const AVERAGES: Duration = Duration::millis(353);
 
-/// A clock.
+/// A periodic mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlowClock {
-    /// What goes round.
+    /// What it does.
     pub name: String,
-    /// In what time.
+    /// Its period.
     pub period: Duration,
 }
 
-/// The clocks of a row, slowest last.
+/// The mechanisms of a row, slowest last.
 fn clocks(scenario: &Scenario, kernel: &Kernel, row: &Row) -> Vec<SlowClock> {
     let machine = scenario.machine_of(row);
     let topology = &machine.topology;
@@ -43,7 +43,7 @@ fn clocks(scenario: &Scenario, kernel: &Kernel, row: &Row) -> Vec<SlowClock> {
     clocks
 }
 
-/// A line about the row whose runs are shortest: how long they take, and what is slower. None if nothing is.
+/// A line about the row with the shortest runs: how long they take, and what is slower. `None` if nothing is.
 pub fn note(experiment: &Experiment, results: &Results) -> Option<String> {
     let base = &experiment.columns[0];
     let longest = |runs: &[Run]| runs.iter().map(|run| run.elapsed).max();
@@ -67,7 +67,8 @@ pub fn note(experiment: &Experiment, results: &Results) -> Option<String> {
     ))
 }
 
-/// The clocks that do not go round once in the longest run of a row; none where runs went on until figures stood still.
+/// The mechanisms that do not complete a period in the longest run of a row; empty if runs continued until figures had
+/// settled.
 pub fn slow_clocks(scenario: &Scenario, row: &Row, runs: &[Run]) -> Vec<SlowClock> {
     let Ok(kernel) = scenario.kernel_of(&scenario.kernels[0], row) else { return Vec::new() };
     let Some(longest) = runs.iter().map(|run| run.elapsed).max() else { return Vec::new() };

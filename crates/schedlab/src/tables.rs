@@ -1,4 +1,4 @@
-//! Results as the tables people read.
+//! Results as tables.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::scenario::{Row, Scenario};
 /// Percentiles of wake-up latency that are printed.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
-/// A table without figures: what was run, and a column for each of the experiment's.
+/// A table without figures: what was run, with the columns of the experiment.
 pub(crate) fn titled(experiment: &Experiment, results: &Results) -> Table {
     let counts = || results.runs.iter().flatten().map(Vec::len);
     let runs = match (counts().max().unwrap_or(0), experiment.columns.len()) {
@@ -29,11 +29,10 @@ pub(crate) fn titled(experiment: &Experiment, results: &Results) -> Table {
 }
 
 impl Results {
-    /// The measures of the workload, one column for each of the experiment's.
+    /// The measures of the workload, with the columns of the experiment.
     ///
-    /// A workload of one row with several measures alike (STREAM's four kernels)
-    /// gives one table with a line each; otherwise each measure has its own. A row that no run measured is there
-    /// without samples.
+    /// A workload of one row with several measures alike (STREAM's four kernels) gives one table with a line
+    /// each; otherwise each measure has its own. A row that no run measured has no samples.
     pub fn table(&self, experiment: &Experiment) -> Table {
         let mut table = titled(experiment, self);
         let measures = &experiment.base().rows[0].workload.measures;
@@ -55,7 +54,7 @@ impl Results {
                     } else {
                         (measure.name.as_str(), row_key.as_str())
                     };
-                    // Two workloads may measure by one name what is not alike.
+                    // Two workloads may use one name for different measures.
                     let known = table.metrics().iter().find(|metric| metric.name == name);
                     let differs = known.is_some_and(|m| m.unit != measure.unit || m.direction != direction);
                     let other = format!("{name} ({})", column.name);
@@ -72,7 +71,7 @@ impl Results {
         table
     }
 
-    /// Whether any run has a figure for a measure: a rate of nothing is none.
+    /// Whether any run has a figure for a measure: a rate of nothing does not count.
     fn is_measured(&self, experiment: &Experiment, name: &str) -> bool {
         self.cells(experiment).any(|(_, _, row, runs)| {
             let named = |(_, measure): &(usize, &Measure)| measure.name == name;
@@ -97,7 +96,7 @@ impl Results {
         })
     }
 
-    /// Measures that some row has no figure for, each in a sentence.
+    /// Measures for which some row has no figure, one sentence each.
     pub fn unmeasured(&self, experiment: &Experiment) -> Vec<String> {
         let mut told: Vec<String> = Vec::new();
         let names: BTreeSet<&str> = self
@@ -130,7 +129,7 @@ impl Results {
         told
     }
 
-    /// Says so if figures did not come to stand still in some runs that waited for that.
+    /// A note if figures did not settle in some runs that waited for that.
     fn unsettled(&self) -> Option<String> {
         let settled = self.runs.iter().flatten().flatten().filter_map(|run| run.settled);
         let given_up: Vec<_> = settled.filter(|settled| !settled.stands).collect();
@@ -191,7 +190,7 @@ fn perf_stat(title: String, runs: &[Run]) -> PerfStat {
     PerfStat { title, runs: runs.len(), rows, elapsed: Some(elapsed) }
 }
 
-/// Where the CPUs' time went, of the time in which they were busy.
+/// Where the busy time of the CPUs went.
 fn account(runs: &[Run]) -> Vec<PerfRow> {
     let share = |name: &str, of: &dyn Fn(&OfCpu) -> u64| {
         let values = runs.iter().filter_map(|run| {
@@ -205,7 +204,7 @@ fn account(runs: &[Run]) -> Vec<PerfRow> {
     std::iter::once(share("time: own work", &OfCpu::own_work)).chain(parts).collect()
 }
 
-/// What a profile shows of groups' contended lines: accesses, and shares of busy time by node.
+/// The contended lines of groups in a profile: accesses, and shares of busy time by node.
 fn profile(scenario: &Scenario, runs: &[Run]) -> Vec<PerfRow> {
     let row = |event: String, unit, value: &dyn Fn(&Run) -> Option<f64>| {
         PerfRow::new(event, unit, runs.iter().filter_map(value))

@@ -1,4 +1,4 @@
-//! What a change acts on that has no price: where nothing differs, that may be why.
+//! Effects of a change that have no price, which may be why a comparison shows no difference.
 
 use schedlab_machine::{Law, Machine, Mechanism};
 use schedlab_sched::Kernel;
@@ -11,15 +11,15 @@ use crate::kernels::is_tree;
 #[derive(Clone, Copy, PartialEq)]
 enum When {
     Always,
-    /// The workload does not say what its tasks share.
+    /// The workload does not specify what its tasks share.
     NothingShared,
-    /// Idle CPUs have no states to come back from.
+    /// Idle CPUs have no idle states to exit.
     NoIdleStates,
-    /// The law of clocks does not read what the scheduler computes; where clocks are constant there is none.
+    /// The clock model does not use what the scheduler computes, or clocks are constant.
     Clocks,
 }
 
-/// Rules, and what of theirs has no price.
+/// Rules, and those of their effects that have no price.
 const RULES: &[(&str, When, &str)] = &[
     (
         "SCHED_CACHE",
@@ -44,7 +44,7 @@ const RULES: &[(&str, When, &str)] = &[
     ("IDLE_SHORTCUT", When::NoIdleStates, "ways back from idle: this machine has no idle states"),
 ];
 
-/// A line for each rule in which a column's kernel differs from the first and that acts on something without a price.
+/// A line for each rule in which a column's kernel differs from the first and whose effect has no price.
 pub fn unpriced(experiment: &Experiment) -> Vec<String> {
     let (base, others) = experiment.columns.split_first().expect("there is a column");
     let mut lines = Vec::new();

@@ -1,6 +1,6 @@
-//! Decisions as sentences: where, why there, what was passed over, which number decided.
+//! Decisions as sentences: the choice, the reason, the rejected CPUs, the deciding number.
 //!
-//! Works on any trace that carries the annotations, simulated or read from a file.
+//! Works on any trace with annotations, simulated or read from a file.
 
 use std::collections::BTreeMap;
 
@@ -34,12 +34,12 @@ pub struct Answer {
     pub kind: &'static str,
     /// Name of the rule.
     pub reason: String,
-    /// The whole of it.
+    /// The full sentence.
     pub sentence: String,
 }
 
 impl Answer {
-    /// Whether two decisions are the same, whatever is given as their reason.
+    /// Whether two decisions are the same, whatever their reasons.
     pub fn decides_as(&self, other: &Answer) -> bool {
         let what = |answer: &Answer| answer.sentence.split(". ").next().map(str::len).unwrap_or_default();
         (self.time_ns, self.cpu, self.kind) == (other.time_ns, other.cpu, other.kind)
@@ -55,7 +55,7 @@ pub struct Why<F> {
 }
 
 impl<F: FnMut(Answer)> Why<F> {
-    /// Listens for decisions.
+    /// Receives decisions.
     pub fn new(question: Question, tell: F) -> Why<F> {
         Why { question, names: BTreeMap::new(), tell }
     }
@@ -232,8 +232,8 @@ impl<F: FnMut(Answer)> Sink for Why<F> {
     }
 }
 
-/// The function of the kernel that placed a task, and what our rules would have chosen, where the code of a tree chose
-/// otherwise: that stands among its numbers under the name of their reason.
+/// The kernel function that placed a task, and what our rules would have chosen, if a tree's code chose otherwise. The
+/// choice of our rules is among the numbers, under the name of its reason.
 fn of_tree(p: &Placement) -> Option<String> {
     if p.reason != Reason::TreeDecides.name() {
         return None;

@@ -1,8 +1,8 @@
-//! Two runs of the same seed, decision by decision: which is the first that falls otherwise, and whose reasons have other
-//! shares.
+//! Two runs of the same seed, decision by decision: the first decision that differs, and the reasons whose share
+//! differs.
 //!
-//! Up to the first decision that falls otherwise both runs are the same. After that everything may come at another time, so
-//! each kind of decision is followed by itself: its n-th decision here and there.
+//! Up to the first decision that differs both runs are the same. After that everything may happen at another time, so
+//! each kind of decision is compared separately: the n-th decision on one side with the n-th on the other.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::why::Answer;
 
-/// Decisions of a kind that are kept to find the first that differ; later ones are only counted.
+/// Number of decisions of a kind that are kept to find the first difference; later ones are only counted.
 const KEPT: usize = 50_000;
 
 /// What one side decided.
@@ -18,33 +18,33 @@ const KEPT: usize = 50_000;
 pub struct Side {
     kinds: BTreeMap<&'static str, Vec<Answer>>,
     reasons: BTreeMap<(&'static str, String), u64>,
-    /// When the first was made: a kernel with another tick begins at another time.
+    /// Time of the first: a kernel with another tick begins at another time.
     first: Option<u64>,
 }
 
-/// The first decisions of a kind that part.
+/// The first decisions of a kind that differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parting {
     /// `wakeup`, `balance`, ..
     pub kind: &'static str,
-    /// How many decisions of the kind came before and are alike.
+    /// Number of equal decisions of the kind before it.
     pub alike: usize,
-    /// The decision here; `None` if the one there was the last.
+    /// The decision of the base; `None` if the base has no more.
     pub base: Option<Answer>,
-    /// The decision there.
+    /// The decision of the other side.
     pub other: Option<Answer>,
 }
 
-/// A reason with another share of its kind's decisions.
+/// A reason whose share of its kind's decisions differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Share {
     /// `wakeup`, `balance`, ..
     pub kind: &'static str,
     /// The reason.
     pub reason: String,
-    /// How often, here and there.
+    /// Counts in the base and the other side.
     pub counts: [u64; 2],
-    /// Percent of the decisions of the kind, here and there.
+    /// Percent of the decisions of the kind, in the base and the other side.
     pub percent: [f64; 2],
 }
 
@@ -59,7 +59,7 @@ impl Side {
         }
     }
 
-    /// Where the two part first, the earliest first.
+    /// The first difference of each kind, the earliest first.
     pub fn partings(&self, other: &Side) -> Vec<Parting> {
         let mut found: Vec<Parting> = Vec::new();
         let kinds =
@@ -82,14 +82,14 @@ impl Side {
         found
     }
 
-    /// Whether a decision is the same as one of the other side, as long after the first.
+    /// Whether a decision equals one of the other side, and came equally long after the first.
     fn is_alike(&self, answer: &Answer, other: &Side, of_other: &Answer) -> bool {
         let after = |side: &Side, answer: &Answer| answer.time_ns - side.first.unwrap_or(answer.time_ns);
         let moved = Answer { time_ns: answer.time_ns, ..of_other.clone() };
         after(self, answer) == after(other, of_other) && *answer == moved
     }
 
-    /// Reasons whose share differs by `points` percentage points at least, the most first.
+    /// Reasons whose share differs by at least `points` percentage points, the largest difference first.
     pub fn shares(&self, other: &Side, points: f64) -> Vec<Share> {
         let total = |side: &Side, kind: &str| -> u64 {
             side.reasons.iter().filter(|((k, _), _)| *k == kind).map(|(_, n)| n).sum()

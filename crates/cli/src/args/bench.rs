@@ -15,13 +15,13 @@ pub struct Bench {
     /// The kernels, the baseline first.
     #[arg(long, value_delimiter = ',')]
     pub kernel: Vec<String>,
-    /// Only these benchmarks: names (`hackbench` is all its forms), or beginnings that end in `*`.
+    /// Only these benchmarks: names (`hackbench` is all its forms), or prefixes ending in `*`.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub only: Vec<String>,
     /// List the benchmarks.
     #[arg(long)]
     pub list: bool,
-    /// Runs of each kernel, with seeds that follow each other.
+    /// Runs of each kernel, with consecutive seeds.
     #[arg(long, default_value_t = 3)]
     pub runs: u32,
     /// Seed of the first run.
@@ -33,7 +33,7 @@ pub struct Bench {
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Also write a page to look at in a browser to this file.
+    /// Also write a page for a browser to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -58,9 +58,9 @@ pub struct Scenarios {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  schedlab new mine.toml\n  schedlab new --model hackbench > mine.toml")]
 pub struct New {
-    /// Write to this file, which must not be there yet, instead of standard output.
+    /// Write to this file, which must not exist yet, instead of standard output.
     pub file: Option<PathBuf>,
-    /// With this model of a benchmark and all its parameters, instead of tasks of one's own.
+    /// With this model of a benchmark and all its parameters, instead of custom tasks.
     #[arg(long)]
     pub model: Option<String>,
 }

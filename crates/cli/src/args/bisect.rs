@@ -8,13 +8,13 @@ use crate::output::Format;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Bisect {
-    /// The good kernel, the bad one, and a scenario (.toml) or an rt-app file (.json); with --between the file alone.
+    /// The good kernel, the bad one, and a scenario (.toml) or an rt-app file (.json); with --between only the file.
     #[arg(value_names = ["GOOD", "BAD", "FILE"], num_args = 1..=3, required = true)]
     pub what: Vec<String>,
     /// The figure: a measure of the workload, or a count such as migrations; the first measure if not given.
     #[arg(long)]
     pub metric: Option<String>,
-    /// First find between which two of the released kernels it changes, as in v6.3..v6.12.
+    /// First find the two released kernels between which it changes, as in v6.3..v6.12.
     #[arg(long, value_name = "OLD..NEW")]
     pub between: Option<String>,
     /// Row of the scenario; the first one if not given.
@@ -29,10 +29,10 @@ pub struct Bisect {
     /// Seed of the first run.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Seeds to begin with; more are taken where the figure spreads.
+    /// Seeds to begin with; more are used if the figure varies.
     #[arg(long, default_value_t = 8)]
     pub seeds: u64,
-    /// Most seeds.
+    /// Maximum number of seeds.
     #[arg(long, default_value_t = 64)]
     pub seeds_max: u64,
     /// Threads to run on; 0 is one per processor. The result is the same on any number.

@@ -9,13 +9,13 @@ use crate::output::Format;
 /// What to do with kernel trees.
 #[derive(Debug, Subcommand)]
 pub enum KernelVerb {
-    /// Build the scheduler of a kernel tree into a library, which is kept.
+    /// Build the scheduler of a kernel tree into a library, which is cached.
     Build(KernelBuild),
     /// Find which of our rules a kernel tree has, by running both in lockstep.
     Identify(KernelIdentify),
-    /// List what is built.
+    /// List builds.
     List(KernelList),
-    /// Remove what is built.
+    /// Remove builds.
     Remove(KernelRemove),
 }
 
@@ -42,7 +42,7 @@ pub struct KernelList {
 pub struct KernelRemove {
     /// The beginning of a key, or a release such as 6.12.117.
     pub kernel: Option<String>,
-    /// All of them, and all that was compiled for them.
+    /// All of them, and everything that was compiled for them.
     #[arg(long, conflicts_with = "kernel")]
     pub all: bool,
 }
@@ -52,7 +52,7 @@ pub struct KernelRemove {
 pub struct KernelIdentify {
     /// The tree.
     pub tree: PathBuf,
-    /// Kernel of ours to begin with; the nearest if not given.
+    /// Our kernel to begin with; the nearest if not given.
     #[arg(long)]
     pub kernel: Option<String>,
     /// Operations of each run.
@@ -70,25 +70,25 @@ pub struct Lockstep {
     /// The kernel tree: a folder with the source of a kernel. It is not written to.
     #[arg(long)]
     pub tree: PathBuf,
-    /// Kernel of ours, e.g. v6.12 or v6.12+NO_SIS_UTIL; the nearest to the tree if not given.
+    /// Our kernel, e.g. v6.12 or v6.12+NO_SIS_UTIL; the nearest to the tree if not given.
     #[arg(long)]
     pub kernel: Option<String>,
     /// Machine: a preset, a regular one (2x8x8x2), `host`, or a file.
     #[arg(long, default_value = "2x2x4")]
     pub machine: String,
-    /// Most tasks at a time.
+    /// Maximum number of tasks at a time.
     #[arg(long, default_value_t = 30)]
     pub tasks: usize,
     /// Operations, each after a pause.
     #[arg(long, default_value_t = 10_000)]
     pub steps: u64,
-    /// What they are drawn with.
+    /// Seed of the random operations.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Loads to add besides running and sleeping, separated by commas.
     #[arg(long, default_value = "plain")]
     pub load: String,
-    /// Runs made at most to make a failing one small.
+    /// Maximum number of runs to shrink a failing one.
     #[arg(long, default_value_t = 300)]
     pub shrink: usize,
     /// How to print.

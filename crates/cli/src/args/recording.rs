@@ -1,4 +1,4 @@
-//! Options of what makes and takes a recording: `record`, `audit`, `replay`.
+//! Options of the subcommands that make or use a recording: `record`, `audit`, `replay`.
 
 use std::path::PathBuf;
 
@@ -14,18 +14,18 @@ use crate::output::Format;
 )]
 pub struct Audit {
     /// The recording: text of tracefs, trace-cmd or perf script, trace.dat, perf.data, Perfetto, compressed or not;
-    /// or a folder with one in it (trace.dat, trace.txt), or with a folder for each of several.
+    /// or a folder that contains one (trace.dat, trace.txt), or one folder per recording.
     pub file: PathBuf,
-    /// Kernel it was recorded on, e.g. v6.12; if facts/uname.txt lies beside the recording, or the recording says it
-    /// (trace.dat, perf.data), it may be left out.
-    /// Recorded facts set its switches and numbers; what is added here (v6.12+NO_SIS_UTIL) is set last.
+    /// Kernel it was recorded on, e.g. v6.12; optional if facts/uname.txt is beside the recording, or the recording
+    /// names it (trace.dat, perf.data). Recorded facts set its switches and tunables; additions here
+    /// (v6.12+NO_SIS_UTIL) are applied last.
     #[arg(long)]
     pub kernel: Option<String>,
     /// Machine it was recorded on: a preset, a regular one (2x8x8x2), `host`, or a file.
     #[arg(long)]
     pub machine: Option<String>,
     /// Folder of recorded facts (topology.txt, sched_features.txt, debug_sched.txt); facts/ beside the recording
-    /// or above its folder is found.
+    /// or above its folder is found by default.
     #[arg(long)]
     pub facts: Option<PathBuf>,
     /// CPUs that tasks of a name may use, as in 'st-*=0,4,8,12'; may be repeated.
@@ -34,25 +34,25 @@ pub struct Audit {
     /// Number of disagreements reported for each kind and rule.
     #[arg(long, default_value_t = 2)]
     pub stories: usize,
-    /// Give every verdict.
+    /// Print every verdict.
     #[arg(long)]
     pub verdicts: bool,
-    /// Say how the rules of other kernels explain a recording, on the decisions where kernels part; `auto` does so for
-    /// one recording of up to 500000 events.
+    /// Show how well the rules of other kernels explain a recording, on the decisions where kernels disagree; `auto`
+    /// does so for one recording of up to 500000 events.
     #[arg(long, value_enum, default_value_t)]
     pub contest: Contest,
-    /// How to write.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: AuditFormat,
     /// Write to this file instead of standard output.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
-    /// Also write a page to look at in a browser to this file.
+    /// Also write a page for a browser to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
 
-/// When an audit asks the rules of other kernels too.
+/// When an audit also uses the rules of other kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Contest {
     /// If it takes little time.
@@ -72,7 +72,8 @@ pub enum AuditFormat {
     Text,
     /// One JSON value with the same numbers.
     Json,
-    /// The recording as a Perfetto trace with each verdict as a point; the text too if there is an output file.
+    /// The recording as a Perfetto trace with each verdict as a point; also the text if there is an output
+    /// file.
     Perfetto,
 }
 
@@ -92,20 +93,20 @@ pub struct Replay {
     #[arg(long, value_delimiter = ',', value_name = "KERNEL")]
     pub vs: Vec<String>,
     /// Folder of facts about the machine it was recorded on (topology.txt, uname.txt, sched_features.txt,
-    /// debug_sched.txt); one that lies beside the recording is found.
+    /// debug_sched.txt); one beside the recording is found by default.
     #[arg(long)]
     pub facts: Option<PathBuf>,
-    /// Kernel it was recorded on, where neither the facts nor the recording say; --kernel if this is not given.
+    /// Kernel it was recorded on, if neither the facts nor the recording name it; --kernel if not given.
     #[arg(long, value_name = "KERNEL")]
     pub as_recorded: Option<String>,
-    /// Machine it was recorded on, where neither the facts nor the recording say; --machine if this is not given.
+    /// Machine it was recorded on, if neither the facts nor the recording name it; --machine if not given.
     #[arg(long, value_name = "MACHINE")]
     pub recorded_on: Option<String>,
     /// CPUs that tasks of a name may use, as in 'st-*=0,4,8,12'; may be repeated.
     #[arg(long, value_name = "NAME=CPUS")]
     pub affinity: Vec<String>,
-    /// Runs of each kernel, with seeds that follow each other, and of the replay where it was recorded. If it is not given,
-    /// 16 of each kernel, and where it was recorded 16 to 64, until the means have settled.
+    /// Runs of each kernel, with consecutive seeds, and of the replay on the recorded machine. By default 16 of each
+    /// kernel, and 16 to 64 on the recorded machine, until the means have settled.
     #[arg(long)]
     pub runs: Option<u32>,
     /// Seed of the first run.
@@ -118,10 +119,10 @@ pub struct Replay {
     /// (.data), JSON lines (.json), or text of tracefs, with the decisions and their reasons.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Print counts of events of each column in the form of perf stat too.
+    /// Also print event counts of each column in the form of perf stat.
     #[arg(long)]
     pub stat: bool,
-    /// Print the programs that were learned instead of running them.
+    /// Print the learned programs instead of running them.
     #[arg(long)]
     pub programs: bool,
     /// Rule for the star: t-2020, ci-2024, subci-2024, welch, rank or bootstrap.
@@ -136,7 +137,7 @@ pub struct Replay {
     /// Write to this file instead of standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
-    /// Also write a page to look at in a browser to this file.
+    /// Also write a page for a browser to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -154,13 +155,13 @@ pub struct Record {
     /// Folder for the recording; it must be new or empty.
     #[arg(short, long, default_value = "recording")]
     pub output: PathBuf,
-    /// How long, e.g. 10s; without it and without a command until Ctrl-C.
+    /// How long, e.g. 10s; without this and without a command, until Ctrl-C.
     #[arg(short, long, conflicts_with = "command")]
     pub duration: Option<String>,
-    /// Buffer of each CPU, KiB.
+    /// Buffer size per CPU, KiB.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=1 << 22))]
     pub buffer: u64,
-    /// Further tracepoints, as SYSTEM:NAME, whose end may be a star, or all of a SYSTEM.
+    /// Additional tracepoints: SYSTEM:NAME, a prefix ending in a star, or SYSTEM for all of it.
     #[arg(long, value_delimiter = ',')]
     pub events: Vec<String>,
     /// How to print.

@@ -20,11 +20,11 @@ pub struct Sched {
 /// The reports of `sched`.
 #[derive(Debug, Subcommand)]
 pub enum SchedReport {
-    /// Per task how long it ran and how long it waited to run.
+    /// Run time and wait time per task.
     Latency(Latency),
     /// At each switch, the task that runs on every CPU.
     Map(Map),
-    /// Each stretch a task ran, and how long it had waited before.
+    /// Each run of a task, and how long it had waited before.
     Timehist(Timehist),
     /// /proc/schedstat of a simulated run, a report of it, or the difference of two.
     Stats(Stats),
@@ -87,7 +87,7 @@ pub struct Latency {
 /// Versions of perf that read a trace differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Like {
-    /// As 6.1 where the recording has sched_wakeup, else as 6.9.
+    /// As 6.1 if the recording has sched_wakeup, otherwise as 6.9.
     #[default]
     Auto,
     /// At sched_wakeup; a task marked as preempted (R+) does not wait.

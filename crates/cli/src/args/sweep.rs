@@ -27,13 +27,13 @@ const EXAMPLE: &str = "Example:
 pub enum SweepVerb {
     /// Count the points of a plan, show ten, and estimate time and size.
     Plan(SweepPlan),
-    /// Run what is not done yet, and go on where an earlier run stopped.
+    /// Run the remaining points, continuing where an earlier run stopped.
     Run(SweepRun),
-    /// Say how far a sweep is, and what failed.
+    /// Show the progress of a sweep, and what failed.
     Status(SweepStatus),
     /// Write all finished rows into one Parquet file.
     Gather(SweepGather),
-    /// Say where a kernel is better or worse than another.
+    /// Report where a kernel is better or worse than another.
     Report(SweepReport),
     /// Write the file that starts a sweep on a cluster.
     Submit(SweepSubmit),
@@ -42,8 +42,9 @@ pub enum SweepVerb {
 /// What varies.
 #[derive(Debug, Args)]
 pub struct Points {
-    /// A parameter and its values, as workload.groups=1,2,4..64:x2, machine=zen3-2s,spr-2s, kernel=v6.1,v6.12,
-    /// kernel.base_slice_ns=1000000..8000000:x2 or machine.cost.syscall_ns=100..400:+100; may be repeated.
+    /// A parameter and its values, e.g. workload.groups=1,2,4..64:x2, machine=zen3-2s,spr-2s,
+    /// kernel=v6.1,v6.12, kernel.base_slice_ns=1000000..8000000:x2 or machine.cost.syscall_ns=100..400:+100;
+    /// may be repeated.
     #[arg(long, value_name = "PATH=VALUES")]
     pub vary: Vec<String>,
     /// Seeds of each combination; as many as the scenario has runs if not given.
@@ -52,10 +53,10 @@ pub struct Points {
     /// Which combinations: grid, random:N or latin:N (a Latin hypercube).
     #[arg(long)]
     pub sample: Option<String>,
-    /// What all seeds and draws follow from; the scenario's if not given.
+    /// Seed of all seeds and samples; the scenario's if not given.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Points of a file; if not given 64 files, but none of more than 256 points.
+    /// Points per file; by default 64 files, but at most 256 points each.
     #[arg(long)]
     pub chunk: Option<u32>,
 }
@@ -84,22 +85,22 @@ pub struct SweepRun {
     /// Folder of the sweep; NAME.sweep here if not given.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
-    /// Only count and estimate, as `sweep plan`.
+    /// Only count and estimate, like `sweep plan`.
     #[arg(long)]
     pub dry_run: bool,
-    /// Do a share only, the ith of N, i from 0. N alone inside a Slurm array or a Kubernetes Indexed Job.
+    /// Run only one share, the ith of N, i from 0. Only N inside a Slurm array or a Kubernetes Indexed Job.
     #[arg(long, value_name = "i/N")]
     pub shard: Option<String>,
-    /// Run points again that failed.
+    /// Run failed points again.
     #[arg(long)]
     pub retry: bool,
     /// Folder of finished points that all plans share; the user's cache if not given.
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
-    /// Bytes that the cache may have, in MiB.
+    /// Maximum size of the cache, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub cache_limit: u64,
-    /// Neither look for finished points nor keep them.
+    /// Neither use nor store finished points in the cache.
     #[arg(long, conflicts_with = "cache")]
     pub no_cache: bool,
     /// Threads to run on; 0 is one per processor. The result is the same on any number.
@@ -115,7 +116,7 @@ pub struct SweepRun {
 pub struct SweepStatus {
     /// Folder of the sweep.
     pub folder: PathBuf,
-    /// Failed points shown.
+    /// Number of failed points shown.
     #[arg(long, default_value_t = 20)]
     pub most: usize,
     /// How to print.
@@ -144,10 +145,10 @@ pub struct SweepReport {
     /// The figure: a measure of the workload or another column; the first measure if not given.
     #[arg(long)]
     pub metric: Option<String>,
-    /// The kernel that the others are held against; the plan's first if not given.
+    /// The kernel that the others are compared with; the plan's first if not given.
     #[arg(long, value_name = "KERNEL")]
     pub against: Option<String>,
-    /// Combinations shown at either end.
+    /// Number of combinations shown at either end.
     #[arg(long, default_value_t = 5)]
     pub most: usize,
     /// How to print.
@@ -156,7 +157,7 @@ pub struct SweepReport {
     /// Write to this file instead of standard output.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
-    /// Also write a page to look at in a browser to this file.
+    /// Also write a page for a browser to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -176,18 +177,18 @@ pub enum ReportFormat {
 /// Options of `sweep submit`.
 #[derive(Debug, Args)]
 pub struct SweepSubmit {
-    /// Folder of the sweep, on a file system that all machines see.
+    /// Folder of the sweep, on a shared file system.
     pub folder: PathBuf,
     /// The engine.
     #[arg(long = "for", value_enum, value_name = "ENGINE")]
     pub engine: Engine,
-    /// Shares.
+    /// Number of shares.
     #[arg(long)]
     pub shards: u64,
-    /// CPUs of each.
+    /// CPUs per share.
     #[arg(long, default_value_t = 1)]
     pub cpus: u32,
-    /// Container that has schedlab, for Kubernetes.
+    /// Container image with schedlab, for Kubernetes.
     #[arg(long, default_value = "schedlab:latest")]
     pub image: String,
     /// The file to write; standard output if not given.

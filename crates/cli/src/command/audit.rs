@@ -21,7 +21,7 @@ use crate::facts::{Asked, gather};
 use crate::output;
 use crate::recorded::Recorded;
 
-/// Follows each recording and prints what was found in all of them.
+/// Follows each recording and prints the results of all of them.
 pub fn run(args: &Audit) -> Result<Status, Error> {
     let recordings = Recorded::find(&args.file)?;
     for recorded in &recordings {
@@ -81,7 +81,7 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// The different ones, as in `v6.1 and v6.12`.
+/// Joins distinct names, as in `v6.1 and v6.12`.
 fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut different: Vec<&str> = Vec::new();
     for name in names {
@@ -161,7 +161,7 @@ fn page(args: &Audit, recorded: &Recorded, facts: &Facts, path: &Path) -> Result
     Ok(report)
 }
 
-/// Refuses several recordings where one is shown.
+/// Refuses several recordings if only one can be shown.
 fn several(args: &Audit, recordings: &[Recorded], what: &str) -> Error {
     Error::new(format!(
         "{}: there are {} recordings in it, and {what} can show one; name one of the folders in it",
@@ -191,7 +191,7 @@ fn perfetto(args: &Audit, recordings: &[Recorded]) -> Result<Status, Error> {
             }
         }
     });
-    // Where nothing was read, nothing could be written.
+    // If nothing was read, nothing could be written.
     let report = followed.transpose()?;
     written?;
     let report = report.expect("it was written");

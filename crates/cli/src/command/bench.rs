@@ -1,4 +1,4 @@
-//! `schedlab bench`: the benchmarks that scheduler mails post, in one table.
+//! `schedlab bench`: the benchmarks of mails to the scheduler list, in one table.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::{machine, scenario};
 
-/// Runs the set, or the part of it that is named, and prints one table.
+/// Runs the set, or the named part of it, and prints one table.
 pub fn run(args: &args::Bench) -> Result<Status, Error> {
     if args.list {
         output::print(|out| {
@@ -46,7 +46,7 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // Any machine with as many CPUs will do for reading; the real one is set then.
+        // For reading, any machine with as many CPUs is good enough; the real one is set afterwards.
         let nr_cpus = machine.topology.nr_cpus();
         let text = bench.scenario(&nr_cpus.to_string(), nr_cpus, &args.kernel, runs, args.seed);
         let mut scenario = Scenario::parse(bench.name, &text, &NoFiles)?;
@@ -115,7 +115,7 @@ fn benched<'a>(bench: &'a Bench, comparison: &'a Comparison, samples: &'a Sample
     Some(Benched { name: bench.name, about: bench.about, load: bench.load, metric, comparison, samples })
 }
 
-/// What a benchmark is judged by, of all that its model measures.
+/// The measure by which a benchmark is judged, of all that its model measures.
 fn judged_by<'a>(bench: &Bench, comparison: &'a Comparison) -> Option<&'a MetricComparison> {
     let name = bench.measure.split(':').next().unwrap_or(bench.measure);
     let found = comparison.metrics.iter().find(|metric| metric.name == name);
@@ -131,8 +131,8 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Bench>, Error> {
     Ok(SET.iter().filter(|bench| only.is_empty() || only.iter().any(|name| fits(bench, name))).collect())
 }
 
-/// Whether a benchmark has this name, begins with what stands before a `*`, or is a form of it, as `hackbench-thread-pipe` is of
-/// `hackbench`.
+/// Whether a benchmark has this name, begins with the prefix before a `*`, or is a form of it, as
+/// `hackbench-thread-pipe` is of `hackbench`.
 fn fits(bench: &Bench, name: &str) -> bool {
     match name.strip_suffix('*') {
         Some(lead) => bench.name.starts_with(lead),

@@ -97,7 +97,7 @@ fn between_two(
     let answer = bisect(&mut probe, parts.len(), options)?;
     let mut partings = Vec::new();
     for culprit in answer.culprits.iter().take(PARTINGS) {
-        // A part that needs others parts from the bad kernel without it, not from the good one.
+        // A part that needs other parts is compared with the bad kernel without it, not with the good one.
         let (before, after) = if culprit.with.is_empty() {
             (good.clone(), kernel_with(good, &parts, &[culprit.part])?)
         } else {

@@ -1,4 +1,4 @@
-//! `schedlab compare` and `schedlab run`: what is measured, side by side.
+//! `schedlab compare` and `schedlab run`: measures side by side.
 
 mod account;
 mod checks;
@@ -80,14 +80,14 @@ pub fn run(args: &Compare) -> Result<Status, Error> {
     let columns = &mut compared.experiment.columns;
     columns.drain(..columns.len() - 1);
     let scenario = &mut columns[0].scenario;
-    // Changes are against a baseline that is not run; placements can still be judged.
+    // Changes are relative to a baseline that is not run; placements can still be judged.
     scenario.expect.retain(|e| {
         matches!(e.what, What::Forks(_)) && e.kernel.as_ref().is_none_or(|k| k == &scenario.kernels[0].name)
     });
     run_and_print(args, compared)
 }
 
-/// The output is none of what is read.
+/// Checks that the output is not one of the inputs.
 fn refuse_input(args: &Compare) -> Result<(), Error> {
     let read: Vec<&Path> = std::iter::once(&args.what.scenario).chain(&args.more).map(Path::new).collect();
     for output in [&args.output, &args.html] {
@@ -100,7 +100,7 @@ fn is_list(args: &Compare) -> bool {
     args.metric.iter().any(|name| name == "list")
 }
 
-/// Lists the figures that can be asked for.
+/// Lists the available figures.
 fn list() -> Result<Status, Error> {
     output::print(|out| {
         for figure in figures::FIGURES {
@@ -118,13 +118,13 @@ fn list() -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// So many runs, if there can be.
+/// The number of runs, if it is allowed.
 pub fn checked(runs: u32) -> Result<u32, Error> {
     schedlab::check_runs(runs).map_err(|e| Error::new(format!("--runs is {e}")))?;
     Ok(runs)
 }
 
-/// Runs until there are so many of each, and prints what is done if it is interrupted.
+/// Runs until there are enough runs of each, and prints the finished runs if interrupted.
 struct Runner<'a> {
     args: &'a Compare,
     stop: Arc<AtomicBool>,
@@ -151,15 +151,15 @@ impl<'a> Runner<'a> {
 
 /// The tables of an experiment.
 struct Tables {
-    /// What the workload measures itself.
+    /// The workload's own measures.
     measures: Table,
-    /// What every run has.
+    /// The figures of every run.
     figures: Table,
     notes: Vec<String>,
 }
 
 impl Tables {
-    /// What a question about the difference is about: the measures, or the figures that were asked for.
+    /// The table that a question about the difference concerns: the measures, or the requested figures.
     fn in_question(&self, args: &Compare) -> &Table {
         match args.metric.is_empty() && !self.measures.metrics().is_empty() {
             true => &self.measures,
@@ -168,7 +168,8 @@ impl Tables {
     }
 }
 
-/// The two columns that a question about their difference needs, and a format in which it is answered.
+/// Checks that there are two columns for a question about their difference, and that the format supports an
+/// answer.
 fn two_columns<'a>(
     option: &str,
     args: &Compare,
@@ -206,7 +207,7 @@ fn tables(args: &Compare, experiment: &Experiment, results: &Results) -> Result<
     let mut asked: Vec<Asked> = Vec::new();
     let measures = results.table(experiment);
     for name in &args.metric {
-        // A measure of the workload may be asked for by its name; all of them are printed.
+        // A measure of the workload may be requested by its name; all of them are printed.
         if !measures.metrics().iter().any(|metric| &metric.name == name) {
             asked.extend(Asked::parse(name)?);
         }
@@ -225,7 +226,7 @@ fn options(args: &Compare) -> Result<Options, Error> {
     Ok(Options { rule: args.rule.parse().map_err(|e| Error::new(format!("{e}")))?, ..Options::default() })
 }
 
-/// Runs that would do for what is looked at: the measures, or the figures that were asked for; none if there are enough.
+/// Runs needed for the measures, or the requested figures; `None` if there are enough.
 fn needed(tables: &Tables, args: &Compare, options: Options) -> Option<u32> {
     let is_measured = tables.measures.metrics().iter().any(|metric| !metric.rows().is_empty());
     let looked_at = match is_measured && args.metric.is_empty() {
@@ -273,7 +274,7 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
         let most = checked(most)?;
         while let Some(needed) = needed(&found, args, options).filter(|_| runs < most && !runner.is_stopped())
         {
-            // An estimate from few runs is a poor one: not more than four times as many at once.
+            // An estimate from few runs is poor, so at most four times as many are made at once.
             runs = needed.clamp(runs + 1, 4 * runs).min(most);
             runner.extend(&experiment, &mut results, runs)?;
             found = tables(args, &experiment, &results)?;
@@ -354,13 +355,13 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
     })
 }
 
-/// All that is printed.
+/// Everything that is printed.
 struct Printed<'a> {
     experiment: &'a Experiment,
     results: &'a Results,
     comparison: Comparison,
     figures: Comparison,
-    /// Columns against others than the first, measures and figures of each pair.
+    /// Comparisons of columns other than with the first: measures and figures of each pair.
     pairs: Vec<[Comparison; 2]>,
     judgements: Vec<Judgement>,
     verdicts: checks::Verdicts,
@@ -375,7 +376,7 @@ impl<'a> Printed<'a> {
         (options, verdicts): (Options, checks::Verdicts),
     ) -> Printed<'a> {
         let compared = |table: &Table| match args.format {
-            // What a script reads has the same unit in every run.
+            // Output for scripts has the same unit in every run.
             TableFormat::Json | TableFormat::Csv => Comparison::new(table, options),
             TableFormat::Text | TableFormat::Md => Comparison::new(&table.in_fitting_units(), options),
         };
@@ -403,7 +404,7 @@ impl<'a> Printed<'a> {
         };
         let because = schedlab::because(self.experiment, self.results);
         if !self.comparison.metrics.is_empty() {
-            // They stand under the tables as they did before there were figures of every run.
+            // Keeps them below the tables, after the figures of every run.
             text.pop();
             because.iter().for_each(|line| text.push_str(&wrapped("why    ", line, width)));
             text.push('\n');
@@ -446,7 +447,7 @@ impl<'a> Printed<'a> {
         text
     }
 
-    /// What a page shows: the measures, or the figures where a workload measures nothing.
+    /// The comparison that a page shows: the measures, or the figures if a workload measures nothing.
     fn shown(&self) -> &Comparison {
         if self.comparison.metrics.is_empty() { &self.figures } else { &self.comparison }
     }

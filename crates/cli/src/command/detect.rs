@@ -105,7 +105,7 @@ fn what(args: &args::Detect) -> args::What {
     }
 }
 
-/// Runs a scenario and says what is wrong in it; then each way out is run too, so that it is said what it does.
+/// Runs a scenario and reports what is wrong in it; then runs each remedy too and reports its effect.
 fn run_simulated(args: &args::Detect, source: &Source) -> Result<Status, Error> {
     let kernels: Vec<String> = args.kernel.iter().cloned().collect();
     let scenario = source.scenario(&what(args), &kernels, &[], &[])?;

@@ -31,7 +31,7 @@ pub fn run(args: &Diff) -> Result<Status, Error> {
         fold(&recorded[at], &names[at], machines[at].as_ref(), args.machine.is_some(), wants_picture)
     });
     let ((a, picture_a), (b, picture_b)) = (a?, b?);
-    // Places compare by LLC where both are on the same machine, or only one of them says which.
+    // Places are compared by LLC if both are on the same machine, or if only one of them names its machine.
     let machine = match &machines {
         [Some(a), Some(b)] if a.llcs() == b.llcs() => Some(a),
         [Some(one), None] | [None, Some(one)] => Some(one),
@@ -54,7 +54,7 @@ pub fn run(args: &Diff) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// Folds one trace, and makes columns of it if a picture is wanted.
+/// Folds one trace, and turns it into columns if a picture is wanted.
 fn fold(
     recorded: &Recorded,
     name: &str,

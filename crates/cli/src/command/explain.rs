@@ -67,7 +67,8 @@ pub fn run(args: &Explain) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// The kind, name and sentence of what tables of audits and reports name besides rules and reasons.
+/// Kind, name and sentence of everything else that tables of audits and reports name, besides rules and
+/// reasons.
 fn others() -> Vec<(&'static str, &'static str, String)> {
     let lacks = |unknown: &Unknown| {
         let sentence = format!("A recording does not show {}.", unknown.sentence());
@@ -111,10 +112,10 @@ fn of_commit(commit: &Commit, book: &Rulebook) -> (serde_json::Value, String) {
     (json!({"kind": "commit", "commit": commit}), text)
 }
 
-/// Where each function of the kernel is modelled: the table of the document.
+/// Where each kernel function is modelled: the table of the document.
 const KERNEL_MAP: &str = include_str!("../../../../docs/kernel-map.md");
 
-/// A function of the kernel: where it is modelled, and the rules that stand in it.
+/// A kernel function: where it is modelled, and the rules in it.
 fn of_function(name: &str, book: &Rulebook) -> Option<(serde_json::Value, String)> {
     let bare = name.trim_end_matches("()");
     let is_named =

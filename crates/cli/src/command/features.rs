@@ -1,4 +1,4 @@
-//! `schedlab features`: the rules of a kernel beside those of the others.
+//! `schedlab features`: the rules of a kernel beside those of other kernels.
 
 use schedlab::{Entry, Rulebook};
 

@@ -1,4 +1,4 @@
-//! `schedlab kernel`: kernel trees that are built into libraries, and what is kept of them.
+//! `schedlab kernel`: kernel trees that are built into libraries, and the cache of builds.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use crate::args::{KernelBuild, KernelList, KernelRemove, KernelVerb};
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 
-/// Does what the verb says.
+/// Runs the subcommand.
 pub fn run(verb: &KernelVerb) -> Result<Status, Error> {
     match verb {
         KernelVerb::Build(args) => build(args),

@@ -1,4 +1,5 @@
-//! `schedlab lockstep`: a kernel tree's own scheduler against our rules, and `schedlab kernel identify`: which rules it has.
+//! `schedlab lockstep`: a kernel tree's own scheduler compared with our rules, and `schedlab kernel identify`: which
+//! rules it has.
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! `schedlab measure`: this host as a machine file, measured by small programs in about a minute.
 //!
-//! What a probe shows alone is taken as it is. A wake-up, a switch and an interrupt show themselves only together: their
-//! prices are chosen so that the same probe, simulated, takes as long. What this host or its user does not let one measure
-//! is said, and keeps the default of its table.
+//! A value that one probe shows alone is used as it is. A wake-up, a switch and an interrupt can only be measured
+//! together: their prices are chosen so that the same probe takes as long in simulation. A value that cannot be
+//! measured on this host or by this user is reported, and keeps its default.
 
 mod check;
 mod file;
@@ -23,10 +23,10 @@ use crate::{facts, machine, output};
 use file::Findings;
 use probe::{By, Figure};
 
-/// Pairs of CPUs that are tried of each distance.
+/// Number of pairs of CPUs tried per distance.
 const PAIRS: usize = 3;
 
-/// Measures, or compares what was measured with benchmarks.
+/// Measures, or compares a measurement with benchmarks.
 pub fn run(args: &Measure) -> Result<Status, Error> {
     let release =
         std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
@@ -61,7 +61,7 @@ pub fn run(args: &Measure) -> Result<Status, Error> {
     let mut story =
         vec![format!("This host, as schedlab measure found it in {} s.", began.elapsed().as_secs())];
     story.extend(model_name().map(|name| format!("{name}, Linux {release}, rules of {}.", host.kernel.name)));
-    // What cannot be read back must not be written.
+    // A file that cannot be read back must not be written.
     host.findings.machine()?;
     let text = host.findings.to_toml(&story);
     for sentence in &host.findings.missing {
@@ -75,19 +75,19 @@ pub fn run(args: &Measure) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// Tasks that ran or waited in the mean of the last minute.
+/// Mean number of running or waiting tasks in the last minute.
 fn others_at_work() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
-/// What the processor calls itself.
+/// The processor's name for itself.
 fn model_name() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name") || line.starts_with("CPU part"))?;
     Some(line.split_once(':')?.1.trim().to_string())
 }
 
-/// Whether this is a virtual machine, as far as one can see.
+/// Whether this is a virtual machine, as far as can be detected.
 fn is_virtual() -> bool {
     let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let x86 = flags
@@ -96,14 +96,14 @@ fn is_virtual() -> bool {
     x86 || Path::new("/sys/hypervisor/type").exists()
 }
 
-/// The host, its CPUs that may be used, and what is known.
+/// The host, its allowed CPUs, and the results so far.
 struct Host {
     cpus: Vec<CpuId>,
     findings: Findings,
     kernel: Kernel,
 }
 
-/// How far two CPUs are from each other, nearest first.
+/// The distance between two CPUs, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distance {
     Core,
@@ -131,7 +131,7 @@ impl Distance {
     }
 }
 
-/// Says what is being measured, and what it came to.
+/// Prints what is being measured, and the result.
 fn told<T>(
     what: &str,
     probe: impl FnOnce() -> Result<T, String>,
@@ -234,7 +234,7 @@ impl Host {
         let sizes = t.cache_sizes(first);
         let (l2, llc) = (sizes.l2.unwrap_or(1 << 20), sizes.llc.unwrap_or(32 << 20));
         if llc > 2 * l2 {
-            // Half of it at most: others use it too.
+            // At most half of it: others use it too.
             let bytes = (4 * l2).min(llc / 2);
             let near = figure("a read from the last-level cache", "ns", || memory::latency(first, bytes))?;
             self.findings.set("cache", "llc_ns", near, format!("a chase through {} KB", bytes >> 10));
@@ -278,7 +278,7 @@ impl Host {
             let all = figure(&format!("bandwidth of {} {what}", cpus.len()), "MB/s", || {
                 memory::bandwidth(&cpus, each)
             })?;
-            // What a cache lets through is a limit of its own only where the node lets more through.
+            // The bandwidth of an LLC is a separate limit only if the node's is higher.
             if name == "node_mbps" || t.llcs().len() > t.nodes().len() {
                 self.findings.set("bandwidth", name, all, format!("{} threads read in order", cpus.len()));
             }
@@ -286,7 +286,7 @@ impl Host {
         Ok(())
     }
 
-    /// Clocks under load, and what threads of a core share.
+    /// Clocks under load, and the SMT share of a core's threads.
     fn clocks(&mut self) -> Result<(), Error> {
         let first = self.cpus[0];
         let one = figure("clock of one busy CPU", "MHz", || probe::clock(&[first]))?;

@@ -1,4 +1,4 @@
-//! One file per verb.
+//! One file per subcommand.
 
 pub mod audit;
 pub mod bench;

@@ -1,4 +1,4 @@
-//! `schedlab replay`: what was recorded, on another machine or kernel.
+//! `schedlab replay`: runs a recording on another machine or kernel.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::recorded::Recorded as Found;
 use crate::{machine, output, trace_file};
 
-/// Learns, replays where it was recorded, then where the user wants it.
+/// Learns, replays on the recorded machine, then on the requested one.
 pub fn run(args: &Replay) -> Result<Status, Error> {
     let found = Found::one(&args.file)?;
     output::refuse_input(args.output.as_deref(), &[&found.trace])?;
@@ -151,7 +151,7 @@ struct Told {
     comparison: Comparison,
     /// Whether the counts of events are printed.
     stat: bool,
-    /// Where kernel trees part from the first kernel.
+    /// Where kernel trees diverge from the first kernel.
     parts: Vec<Parted>,
 }
 
@@ -184,7 +184,7 @@ impl Told {
         }
     }
 
-    /// The fidelity lines, in the mean over states and in the one that suits best, and what is to be kept in mind.
+    /// The fidelity lines, for the mean over states and for the best state, and caveats.
     fn head(&self, lead: &str) -> String {
         let fidelity = self.fidelity.text() + &self.beginning.text() + &self.state.text();
         let mut text: String = fidelity.lines().map(|line| format!("{lead}{line}\n")).collect();

@@ -11,7 +11,7 @@ use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::scenario::named_kernel;
 
-/// Prints the tables asked for. Exit status 1 when a table misses its floors.
+/// Prints the requested tables. Exit status 1 if a table misses its minimum.
 pub fn run(args: &Reproduce) -> Result<Status, Error> {
     let options = Options {
         quick: args.quick,
@@ -28,7 +28,7 @@ pub fn run(args: &Reproduce) -> Result<Status, Error> {
         drop(progress);
         met &= reproduced.met;
         match args.format {
-            // One table after the other, as soon as it is there.
+            // Prints each table as soon as it is ready.
             Format::Text => output::print(|out| writeln!(out, "{}", reproduced.text()))?,
             Format::Json => cells.extend(reproduced.cells),
         }

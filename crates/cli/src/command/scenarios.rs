@@ -1,4 +1,4 @@
-//! `schedlab scenarios` lists what comes with the project; `schedlab new` writes a scenario to begin with.
+//! `schedlab scenarios` lists the built-in scenarios; `schedlab new` writes a scenario to begin with.
 
 use schedlab::workload::models::Model;
 use schedlab::{embedded_scenario, scenario_names};
@@ -41,16 +41,16 @@ pub fn list(args: &Scenarios) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// A shorter sentence takes the next one along.
+/// A sentence shorter than this is joined with the next one.
 const STORY_LEAST: usize = 30;
 
-/// The first sentence of the comment that a scenario opens with.
+/// The first sentence of a scenario's opening comment.
 fn story(text: &str) -> String {
     let lines =
         text.lines().take_while(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
     let text: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
     let text = text.join(" ");
-    // The name of a benchmark alone says too little.
+    // The name of a benchmark alone is not informative enough.
     let ends = text.match_indices(". ").map(|(at, _)| at + 1);
     let end = ends.into_iter().find(|&end| end >= STORY_LEAST).unwrap_or(text.len());
     text[..end].to_string()
@@ -169,7 +169,7 @@ to = \"end\"
 
 ";
 
-/// The scenario for own tasks, with what may follow.
+/// The scenario for custom tasks, with optional parts.
 #[cfg(test)]
 fn own() -> String {
     OWN.to_string() + TAIL

@@ -70,7 +70,7 @@ fn map(args: &args::Map) -> Result<Status, Error> {
         let rows = Rows::new(out, args.format);
         let put = |row: &MapRow| {
             shown.set(shown.get() + u64::from(row.is_shown));
-            // The lines of other CPUs are perf's.
+            // perf prints the lines of the other CPUs.
             if row.is_shown || args.format == Format::Text {
                 rows.put(row, MapRow::line);
             }
@@ -127,12 +127,12 @@ fn timehist(args: &args::Timehist) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// Says why an answer is empty, and what there is.
+/// Explains an empty answer, and what the recording contains.
 fn tell_empty(file: &Path, why: &str, seen: &Seen) {
     say!("{}: {why}; there are {}", file.display(), seen.extent());
 }
 
-/// What the command line says of a timehist.
+/// The options of a timehist from the command line.
 fn options(args: &args::Timehist, nr_cpus: u16) -> Result<TimehistOptions, Error> {
     let tid = |text: &str| {
         let number = text.trim().parse().map(Pid);
@@ -159,7 +159,7 @@ fn cpus(option: &str, list: &str) -> Result<Vec<CpuId>, Error> {
     Ok(mask.iter().collect())
 }
 
-/// Refuses CPUs of which a recording that says how many there are has none.
+/// Refuses CPUs that do not exist in a recording with a known number of CPUs.
 fn are_there(file: &Path, option: &str, cpus: Option<&[CpuId]>, nr_cpus: Option<u16>) -> Result<(), Error> {
     let (Some(cpus), Some(nr_cpus)) = (cpus, nr_cpus) else { return Ok(()) };
     match cpus.iter().find(|cpu| cpu.0 >= nr_cpus) {
@@ -219,7 +219,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Text between the rows, which JSON does not have.
+    /// Text between the rows; ignored for JSON.
     fn text(&self, text: &str) {
         if self.format == Format::Text {
             self.write(text);
@@ -243,7 +243,7 @@ impl<'a> Rows<'a> {
         self.written.get() == 0
     }
 
-    /// Whether the reader of the output is gone.
+    /// Whether the reader of the output has closed it.
     fn is_over(&self) -> bool {
         self.state.borrow().is_err()
     }

@@ -97,7 +97,7 @@ fn fold(topology: Option<&Topology>, kernel: &Kernel) -> SchedStatFold {
     SchedStatFold::new(spans, nr_cpus)
 }
 
-/// What CPUs did in all, and what balancing did at each level by idle type.
+/// Totals of all CPUs, and balancing at each level by idle type.
 fn report(stat: &SchedStat) -> String {
     let sum =
         |of: &dyn Fn(&schedlab::report::schedstat::CpuStat) -> u64| -> u64 { stat.cpus.iter().map(of).sum() };

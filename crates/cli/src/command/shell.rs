@@ -14,7 +14,8 @@ pub fn completions(args: &Completions) -> Result<Status, Error> {
     print("completions", &text, args.format)
 }
 
-/// Prints the man page: the command, then each verb with its options, those of reports too. Or writes a page for each.
+/// Prints the man page: the command, then each subcommand with its options, including reports. Or writes a page for
+/// each.
 pub fn man(args: &Man) -> Result<Status, Error> {
     let mut command = Arguments::command();
     command.build();
@@ -32,7 +33,7 @@ pub fn man(args: &Man) -> Result<Status, Error> {
     print("man", &text, args.format)
 }
 
-/// The page of a command and of all below it.
+/// The page of a command and its subcommands.
 fn page(command: &clap::Command, name: &str, pages: &mut Vec<(String, Vec<u8>)>) {
     let mut text = Vec::new();
     // clap keeps names for as long as the program runs.

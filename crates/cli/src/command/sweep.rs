@@ -22,12 +22,12 @@ use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::scenario;
 
-/// How long points are tried for an estimate.
+/// How long trial points run for an estimate.
 const TRIAL: Duration = Duration::from_secs(3);
-/// Points that a plan shows.
+/// Number of points that a plan shows.
 const SHOWN: u64 = 10;
 
-/// Does what was asked.
+/// Runs the subcommand.
 pub fn sweep(args: &Sweep) -> Result<Status, Error> {
     match &args.verb {
         SweepVerb::Plan(args) => show(&plan_of(&args.what, &args.points)?, args.format),
@@ -39,7 +39,7 @@ pub fn sweep(args: &Sweep) -> Result<Status, Error> {
     }
 }
 
-/// The plan of a folder, or what a file and the command line say.
+/// The plan of a folder, or of a file and the command line.
 fn plan_of(what: &Path, points: &Points) -> Result<Plan, Error> {
     if what.is_dir() {
         return Ok(opened(what, points)?.plan().clone());
@@ -66,7 +66,7 @@ fn plan_of(what: &Path, points: &Points) -> Result<Plan, Error> {
     };
     for text in &points.vary {
         let axis = Axis::parse(text).map_err(|error| Error::new(format!("--vary {error}")))?;
-        // What the command line says of a parameter stands.
+        // The command line takes precedence for a parameter.
         draft.axes.retain(|known| known.path != axis.path);
         draft.axes.push(axis);
     }
@@ -265,7 +265,7 @@ fn tell_summary(store: &Store, summary: &Summary, format: Format) -> Result<(), 
     })
 }
 
-/// Where a user's programs keep what can be made again.
+/// The user's cache folder.
 fn default_cache() -> Option<PathBuf> {
     let given = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = given("XDG_CACHE_HOME").or_else(|| given("HOME").map(|home| home.join(".cache")))?;

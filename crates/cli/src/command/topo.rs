@@ -13,7 +13,7 @@ use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::{facts, files, machine};
 
-/// Differences that are printed; more of them say nothing new.
+/// Number of printed differences; more add nothing new.
 const DIFFERENCES_SHOWN: usize = 20;
 
 /// Prints machine and domains, or compares them with recorded ones.
@@ -24,7 +24,8 @@ pub fn run(args: &Topo) -> Result<Status, Error> {
         None => machine::machine(&args.machine)?.topology,
     };
     if args.check {
-        // Naming a machine, which excludes --facts, makes clap forget that --check asks for it.
+        // If a machine is named, which excludes --facts, clap no longer enforces that --check requires
+        // --facts.
         let Some(facts) = &args.facts else {
             return Err(Error::new(format!(
                 "--check compares with the domains that a kernel built, and {} has none recorded; give the folder of \

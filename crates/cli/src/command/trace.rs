@@ -42,7 +42,7 @@ pub fn run(args: &Trace) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// Whether the events name decisions. A format that can hold decisions then contains them.
+/// Whether the events name decisions. A format that can contain decisions then does.
 fn names_decisions(events: &[String]) -> bool {
     let decisions = ["placement", "balance", "newidle", "preemption", "pick"];
     events.iter().filter_map(|pattern| pattern.strip_prefix("schedlab_")).any(|name| {
@@ -53,7 +53,7 @@ fn names_decisions(events: &[String]) -> bool {
     })
 }
 
-/// Whether there are events of a name, or of one that begins so.
+/// Checks that events of a name or prefix exist.
 fn is_known(pattern: &str) -> Result<(), Error> {
     let name = pattern.split_once(':').map_or(pattern, |(_, name)| name);
     let fits = |known: &str| name.strip_suffix('*').map_or(known == name, |lead| known.starts_with(lead));

@@ -1,4 +1,4 @@
-//! `schedlab tune`: the search is Optuna's, so the Python package does it.
+//! `schedlab tune`: the search uses Optuna, so the Python package does it.
 
 use std::ffi::OsString;
 use std::process::Command;

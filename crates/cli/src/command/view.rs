@@ -1,4 +1,4 @@
-//! `schedlab view`: a recording as a timeline to look at.
+//! `schedlab view`: a recording as a timeline.
 
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub fn run(args: &View) -> Result<Status, Error> {
     if args.serve { serve(args, &recorded, topology) } else { write(args, &recorded, topology) }
 }
 
-/// Follows the recording and gives its chunks away.
+/// Follows the recording and passes on its chunks.
 fn follow(
     args: &View,
     recorded: &Recorded,
@@ -53,7 +53,7 @@ fn follow(
 
 fn title(args: &View, topology: Option<&Topology>) -> String {
     let file = args.file.display();
-    // A machine that was read from files is called by their place, which says nothing here.
+    // A machine that was read from files is named after their path, which is not informative here.
     let named = topology.filter(|topology| !topology.name.contains('/'));
     named.map_or_else(|| file.to_string(), |topology| format!("{file} on {}", topology.name))
 }

@@ -69,7 +69,7 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// How the code of a tree and our nearest rules went side by side.
+/// How our nearest rules compare with the code of a tree.
 fn beside(kernel: &Kernel) -> String {
     let (Some(near), Some(followed)) = (kernels::nearest(kernel), kernels::followed(kernel)) else {
         return String::new();
@@ -113,7 +113,7 @@ fn question(args: &args::Why) -> Result<Question, Error> {
 /// Percentage points by which a reason's share must differ to be reported.
 const WORTH_TELLING: f64 = 1.0;
 
-/// Prints where the decisions of two kernels part.
+/// Prints where the decisions of two kernels differ.
 fn diff(args: &args::Why, base: &str, other: &str) -> Result<Status, Error> {
     let scenario = scenario::load(&args.what)?;
     let row = scenario::row(&scenario, args.row.as_deref())?;
@@ -178,10 +178,10 @@ fn diff(args: &args::Why, base: &str, other: &str) -> Result<Status, Error> {
     Ok(Status::Done)
 }
 
-/// Tasks named where one was asked for that is not there.
+/// Number of tasks named if the requested one does not exist.
 const NAMED: usize = 12;
 
-/// Says which tasks there are, and when, where nothing was found of those asked for.
+/// Says which tasks exist, and when, if nothing was found for the requested ones.
 fn tell_what_there_is(args: &args::Why, tasks: &BTreeSet<(Comm, Pid)>, end: Time) -> Result<(), Error> {
     if let Some(asked) = &args.task
         && !tasks.iter().any(|(comm, pid)| asked == &comm.to_string() || asked == &pid.to_string())

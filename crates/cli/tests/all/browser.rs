@@ -16,14 +16,14 @@ fn project(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
-/// Runs the command and gives what it printed.
+/// Runs the command and returns its output.
 fn run(command: &mut Command) -> String {
     let output = command.output().expect("the command runs");
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What a browser saw of a page; none if there is no browser.
+/// What a browser shows of a page; `None` if there is no browser.
 fn browse(page: &str, args: &[&str]) -> Option<Value> {
     let Some(python) = std::env::var_os("SCHEDLAB_BROWSER_PYTHON") else {
         println!("skipped: SCHEDLAB_BROWSER_PYTHON names no Python that can drive a browser");
@@ -37,7 +37,7 @@ fn browse(page: &str, args: &[&str]) -> Option<Value> {
     Some(seen)
 }
 
-/// What `schedlab diff` says of two traces.
+/// The result of `schedlab diff` for two traces.
 fn diff(a: &Path, b: &Path) -> Value {
     let text = run(schedlab().arg("diff").arg(a).arg(b).args(["--format", "json"]));
     serde_json::from_str(&text).expect("JSON")

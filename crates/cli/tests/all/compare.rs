@@ -1,9 +1,9 @@
-//! What `compare` and `run` print of any workload, and that they print it of every one.
+//! What `compare` and `run` print for any workload, and that they print it for every one.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// A folder of its own for each test, gone when it ends.
+/// A separate folder for each test, removed when it ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -43,7 +43,7 @@ impl Drop for Folder {
     }
 }
 
-/// A scenario of own tasks under two kernels.
+/// A scenario of custom tasks under two kernels.
 fn own(tasks: &str) -> String {
     format!(
         "machine = \"2\"\nkernels = [\"v6.12\", \"v6.12+NO_RUN_TO_PARITY\"]\nruns = 3\n[workload]\nname = \"own\"\n\
@@ -204,7 +204,7 @@ fn an_account_says_what_carries_the_difference() {
 
 #[test]
 fn a_change_has_a_span_where_constants_of_the_machine_may_be_wrong() {
-    // The switches of two hogs depend on the tick alone; how much they work depends on what a switch costs.
+    // The switches of two hogs depend only on the tick; how much they work depends on the cost of a switch.
     let folder = Folder::with("ends", "s.toml", &own(HOG));
     let args = ["compare", "s.toml", "--kernel", "v6.12,v6.12+hz=1000", "--ends", "--format", "json"];
     let text = folder.printed(&[&args[..], &["--metric", "switches,wakeups"]].concat());
@@ -251,7 +251,7 @@ fn scenarios_are_listed_and_run_by_their_names() {
     assert!(text.contains("answer p99"), "{text}");
 }
 
-/// An idle CPU beside three that are bound to its neighbour, and three that could use it.
+/// An idle CPU beside three tasks that are bound to its neighbour, and three that could use it.
 #[test]
 fn findings_of_one_cause_are_one_and_ways_out_are_run() {
     let text = "machine = \"1x1x4x1:cluster=2\"\nkernels = [\"v7.1\"]\n[workload]\nname = \"beside\"\nduration = \"200ms\"\n\

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use expect_test::{Expect, expect};
 
-/// A folder of its own for each test, gone when it ends.
+/// A separate folder for each test, removed when it ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -530,7 +530,7 @@ fn a_pipe_as_output_is_written_to_and_stays() {
         move || std::fs::read_to_string(fifo).unwrap()
     });
     let output = folder.run(&["trace", "s.toml", "--output", "fifo"]);
-    // First, for a pipe that was replaced leaves the reader waiting.
+    // Checked first, because a replaced pipe would leave the reader waiting.
     assert!(std::fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo(), "still a pipe");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(reader.join().unwrap().contains("sched_switch"));
@@ -561,7 +561,7 @@ fn an_interruption_leaves_no_half_written_file() {
         .current_dir(&folder.0)
         .spawn()
         .unwrap();
-    // The name beside the target is fresh each time.
+    // The temporary name is fresh each time.
     let partial = || {
         let names = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
         names.into_iter().any(|name| name.to_string_lossy().starts_with(".old.txt."))

@@ -16,7 +16,7 @@ fn with_facts(name: &str, replaced: &[(&str, &str)], args: &[&str]) -> String {
     told
 }
 
-/// The same without one of them, whatever becomes of it.
+/// The same without one of them, whether it succeeds or not.
 fn with_facts_but(name: &str, without: &str, replaced: &[(&str, &str)], args: &[&str]) -> (Output, String) {
     let folder = std::env::temp_dir().join(format!("schedlab-{}-facts-{name}", std::process::id()));
     let facts = folder.join("facts");
@@ -84,7 +84,7 @@ fn facts_without_the_machine_are_used_with_one_that_is_named() {
     assert!(audit.status.success() && told.is_empty(), "{told}");
     let text = String::from_utf8(audit.stdout).unwrap();
     assert!(text.contains(" as v6.1 on 1x1x8, "), "the facts tell the kernel: {text}");
-    // A line that is none of such a file shows that it was read.
+    // A line that does not belong in such a file shows that it was read.
     let strange = [("sched_features.txt", "NO_SIS_UTIL\nwhat\n")];
     for (verb, machine) in [("audit", "--machine"), ("replay", "--recorded-on"), ("detect", "--machine")] {
         let args = [verb, machine, "1x1x8"];

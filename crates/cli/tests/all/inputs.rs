@@ -1,4 +1,4 @@
-//! Files that people have: each stands for a kind of fault that was met in public ones.
+//! Files as users have them: each represents a kind of problem found in public files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ fn schedlab(args: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// The domains of CPU 0 and what is said of the machine.
+/// The domains of CPU 0 and the messages about the machine.
 fn check_topology(name: &str, expected: Expect) {
     let file = input(name);
     let (status, out, err) = schedlab(&["topo", file.to_str().unwrap(), "--kernel", "v6.12"]);
@@ -255,7 +255,7 @@ fn an_endless_run_of_rt_app_lasts_until_the_end_and_unknown_keys_are_noted() {
         ),
         "{err}"
     );
-    // The endless thread leaves its CPU to the idle-policy one alone, and never sleeps.
+    // Only the idle-policy thread shares a CPU with the endless one, which never sleeps.
     assert!(
         out.contains("next_comm=hog")
             && !out.contains("prev_comm=hog prev_pid=1001 prev_prio=120 prev_state=S")
@@ -280,7 +280,7 @@ fn a_task_of_a_small_cpu_takes_as_long_there_in_a_replay() {
     assert!((119.0..124.0).contains(&ran), "{row}");
 }
 
-/// An event type that was not recorded did happen all the same.
+/// Events of a type that was not recorded still happened.
 #[test]
 fn moves_and_wake_ups_that_were_not_recorded_are_no_disagreements() {
     let audit = |name: &str| {

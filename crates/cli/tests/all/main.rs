@@ -1,4 +1,4 @@
-//! All tests of the crate's public face in one program: each of its own would be linked alone.
+//! All tests of the crate's public interface in one program, so that only one is linked.
 
 mod browser;
 mod compare;

@@ -1,4 +1,4 @@
-//! What `--output` leaves behind: a whole file, or nothing, and never the loss of an input.
+//! What `--output` leaves behind: a complete file or nothing, and inputs are never lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

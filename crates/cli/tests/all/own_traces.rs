@@ -1,4 +1,4 @@
-//! What the simulator does under our rules, the audit by the same rules must find right: traces of our own, audited.
+//! The audit by our rules must agree with what the simulator does under the same rules: simulated traces, audited.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The kinds of decisions.
 const KINDS: [&str; 6] = ["wakeup", "fork", "pick", "preempt", "balance", "push"];
 
-/// Runs the command and gives what it printed.
+/// Runs the command and returns its output.
 fn schedlab(args: &[&str]) -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_schedlab")).args(args).output().expect("the command runs");
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -26,7 +26,8 @@ fn trace_of(scenario: &Path, kernel: &str) -> String {
     trace_with(scenario, kernel, &[])
 }
 
-/// The same where each call on a channel takes the same time: what such traces hold was looked at one by one.
+/// The same if each call on a channel takes the same time: differences in such traces were examined one by
+/// one.
 fn even_trace_of(scenario: &Path, kernel: &str) -> String {
     trace_with(scenario, kernel, &["--set", "machine.cost.call_spread_permille=0"])
 }
@@ -83,11 +84,11 @@ fn own_traces_agree_with_the_rules_that_made_them() {
     for (kind, agrees) in agreement("kthread-stack-uma.toml", "uma-8c", "v5.18") {
         assert_eq!(agrees, 1000, "{kind}");
     }
-    // Where wakers set their own recently used CPU.
+    // A kernel where wakers set their own recently used CPU.
     let before = agreement("kthread-stack-uma.toml", "uma-8c", "v5.5");
     assert_eq!(before[0], ("wakeup", 1000));
-    // Bound threads, which only their masks explain, moved by passes for CPUs that they may not use. Virtual times of some
-    // come to be off by two milliseconds.
+    // Bound threads, which only their masks explain, moved by passes for CPUs that they may not use. Virtual times of
+    // some are off by two milliseconds.
     for (kind, agrees) in agreement("stream-pinned-numa.toml", "zen3-2s", "v5.18") {
         let least = if matches!(kind, "pick" | "preempt") { 990 } else { 1000 };
         assert!(agrees >= least, "{kind}: {agrees}");
@@ -135,8 +136,8 @@ fn a_replay_shows_where_tasks_went_under_the_last_kernel() {
     assert!(latency.contains("stream"), "{latency}");
 }
 
-/// Senders and receivers on many CPUs, whose wake-ups meet tasks that are queued still, or not yet off their CPU, and CPUs
-/// that pull.
+/// Senders and receivers on many CPUs. Their wake-ups find tasks that are still queued, or not yet off their CPU, and
+/// CPUs that pull.
 #[test]
 fn messages_agree_with_the_rules_that_made_them() {
     let machine = "2x4x4x2";
@@ -145,7 +146,7 @@ fn messages_agree_with_the_rules_that_made_them() {
         seeded_scenario_of(&format!("{machine}-messages-{seed}"), machine, "hackbench", parameters, seed)
     });
     for kernel in ["v5.10", "v5.18", "v6.1", "v6.12", "v6.18", "v7.2"] {
-        // One seed differs from another by a hundredth.
+        // Seeds differ by a hundredth.
         let [one, other] = scenarios.each_ref().map(|scenario| agreement_of(scenario, machine, kernel));
         for ((kind, one), (_, other)) in one.into_iter().zip(other) {
             let agrees = (one + other) / 2;
@@ -161,7 +162,7 @@ fn messages_agree_with_the_rules_that_made_them() {
     }
 }
 
-/// Tasks of real time on fewer CPUs than they are, which push and pull them.
+/// More real-time tasks than CPUs, which push and pull them.
 const REAL_TIME: &str = r#"
 machine = "1x1x4"
 kernels = ["v6.12"]
@@ -207,13 +208,13 @@ fn pushes_and_pulls_agree_with_the_rules_that_made_them_and_say_why() {
     let [pushes, pulls] =
         [("push", "PUSH_LOWER"), ("pull", "PULL_HIGHER")].map(|(kind, reason)| told("v7.2", kind, reason));
     assert!(pushes > 10 && pulls > 10, "{pushes} pushes, {pulls} pulls");
-    // A CPU with room has the CPUs interrupted that have tasks to give.
+    // A CPU with room sends interrupts to the CPUs that have tasks to push.
     assert_eq!(told("v6.12", "pull", ""), 0);
     let by_interrupt = told("v6.12", "push", "PUSH_LOWER");
     assert!(by_interrupt > pushes + pulls / 2, "{by_interrupt} pushes; {pushes} and {pulls} pulls");
 }
 
-/// More tasks of real time than CPUs of several caches, so that some that are woken over wake lists are pushed at once.
+/// More real-time tasks than CPUs, in several LLCs, so that some tasks woken over wake lists are pushed at once.
 const OVER_WAKE_LISTS: &str = r#"
 machine = "2x2x4"
 kernels = ["v6.12"]
@@ -239,7 +240,7 @@ fn a_wake_up_is_told_before_its_task_is_pushed() {
         for (kind, agrees) in agreement_of(&scenario, "2x2x4", kernel) {
             let least = match kind {
                 "balance" => 950,
-                // A task of real time has left its queue before its CPU looks for work and switches.
+                // A real-time task has left its queue before its CPU looks for work and switches.
                 "wakeup" | "pick" => 999,
                 _ => 1000,
             };
@@ -248,7 +249,7 @@ fn a_wake_up_is_told_before_its_task_is_pushed() {
     }
 }
 
-/// Tasks on all CPUs, and some that were sent to isolated ones.
+/// Tasks on all CPUs, and some that were placed on isolated ones.
 const ISOLATED: &str = r#"
 machine = "2x4:isolcpus=2-3,isolcpus=7"
 kernels = ["v6.12"]
@@ -283,13 +284,13 @@ fn isolated_cpus_run_who_was_sent_there_and_spread_nobody() {
         for cpu in 0..8 {
             let isolated = [2, 3, 7].contains(&cpu);
             assert_eq!(ran("any", cpu) == 0, isolated, "{kernel}: CPU {cpu}");
-            // All were sent to the first of two, and no pass makes them two CPUs' work.
+            // All were placed on the first of two, and no pass spreads them over both.
             assert_eq!(ran("sent", cpu) > 0, cpu == 2, "{kernel}: CPU {cpu}");
         }
     }
 }
 
-/// Deadline tasks that sleep over their budgets, beside others.
+/// Deadline tasks that overrun their budgets, beside others.
 const OVER_BUDGET: &str = r#"
 machine = "1x1x2"
 kernels = ["v6.12"]
@@ -323,7 +324,7 @@ fn who_is_out_of_budget_is_known_by_what_is_done_without_it() {
     {
         let audit = audited(&trace_of(&scenario, kernel), "1x1x2", kernel, &[]);
         for kind in KINDS {
-            // 7 picks and 8 answers differ since shared lines take time; the cause is not known.
+            // 7 picks and 8 answers differ since shared lines take time; the cause is unknown.
             let most = if kernel == "v7.2+NO_HRTICK" { 8 } else { 0 };
             assert!(
                 audit[kind]["differs"].as_u64() <= Some(most),
@@ -337,7 +338,7 @@ fn who_is_out_of_budget_is_known_by_what_is_done_without_it() {
     }
 }
 
-/// Tasks that change their class while they run, beside more than there are CPUs.
+/// Tasks that change their class while they run, beside more tasks than CPUs.
 const CLASSES: &str = r#"
 machine = "1x2x4"
 kernels = ["v6.12"]
@@ -359,7 +360,7 @@ fn who_changes_its_class_agrees_with_the_rules_that_made_it() {
     let scenario = written("classes", CLASSES);
     for kernel in ["v6.1", "v6.12", "v7.2"] {
         for (kind, agrees) in agreement_of(&scenario, "1x2x4", kernel) {
-            // Of a few moves.
+            // There are only a few moves.
             let least = if kind == "balance" { 850 } else { 1000 };
             assert!(agrees >= least, "{kernel} {kind}: {agrees}");
         }
@@ -401,7 +402,7 @@ count = 5
 program = "loop 500; run 3ms; end"
 "#;
 
-/// A child has a part of what its queue uses, so what is left there of those that ended counts for those to come.
+/// A child gets a share of its queue's utilisation, so the remainder of ended tasks there affects later ones.
 #[test]
 fn averages_do_not_go_astray_where_many_end() {
     let scenario = written("forks", FORKS);
@@ -411,7 +412,7 @@ fn averages_do_not_go_astray_where_many_end() {
     let tasks = "1003 1003 BATCH 0 0 0-7 / batch-0\n1004 1004 BATCH 0 0 0-7 / batch-1\n";
     std::fs::write(facts.join("tasks.txt"), tasks).unwrap();
     let facts = facts.display().to_string();
-    // Of 8411 forks 125 (v6.12) and 85 (v7.2) differed where the ends of tasks took nothing out of rounded sums.
+    // Of 8411 forks 125 (v6.12) and 85 (v7.2) differed when ends of tasks did not reduce the rounded sums.
     for (kernel, most) in [("v6.1", 5), ("v6.12", 40), ("v7.2", 40)] {
         let audit = audited(&trace_of(&scenario, kernel), "1x2x4", kernel, &["--facts", &facts]);
         let count = |kind: &str, answer: &str| audit[kind][answer].as_u64().unwrap();
@@ -451,7 +452,7 @@ fn why_decisions_differ_is_asked_without_a_trace_in_the_audit() {
     let machine = "2x2x2";
     let scenario = scenario_of(machine, "hackbench", "groups = 2\nloops = 60\ntransport = \"socket\"");
     let trace = trace_of(&scenario, "v6.12");
-    // By rules that did not make it, so that many differ.
+    // With rules other than those that made it, so that many differ.
     let counts = |more: &[&str]| {
         let audit = audited(&trace, machine, "v6.10", more);
         KINDS.map(|kind| audit[kind].clone())
@@ -461,7 +462,8 @@ fn why_decisions_differ_is_asked_without_a_trace_in_the_audit() {
     assert_eq!(counted, counts(&["--verdicts"]));
 }
 
-/// More tasks than CPUs, which renice themselves, are moved while others run, and of which ticks and slice timers end turns.
+/// More tasks than CPUs: they renice themselves, are moved while others run, and ticks and slice timers end their
+/// turns.
 #[test]
 fn full_queues_agree_with_the_rules_that_made_them() {
     let machine = "1x2x4";
@@ -474,10 +476,10 @@ fn full_queues_agree_with_the_rules_that_made_them() {
         for kernel in ["v6.1", "v6.10", "v6.12", "v7.2"] {
             for (kind, agrees) in agreement_of(&scenario, machine, kernel) {
                 let least = match kind {
-                    // Which of two CPUs with as many tasks is the busiest leans on averages.
+                    // Averages decide which of two CPUs with equally many tasks is the busiest.
                     "balance" => 900,
                     "pick" | "preempt" => 998,
-                    // Servers that the simulator starts without a fork are taken for children of the one that runs there.
+                    // The audit assumes that servers started without a fork are children of the task that runs there.
                     "wakeup" => 999,
                     _ => 1000,
                 };
@@ -487,7 +489,8 @@ fn full_queues_agree_with_the_rules_that_made_them() {
     }
 }
 
-/// A CPU that leaves and comes back, and tasks that are on it, are sent there and are born meanwhile.
+/// A CPU that goes offline and comes back, with tasks that run on it, are placed there, or are created
+/// meanwhile.
 const PLUGGED: &str = r#"
 machine = "1x1x4"
 kernels = ["v6.12"]
@@ -529,7 +532,7 @@ fn a_cpu_that_leaves_and_comes_back_is_followed_as_the_trace_tells() {
     }
 }
 
-/// Groups of several weights and levels, an idle one, and tasks that go from one to another.
+/// Groups of several weights and levels, an idle one, and tasks that move between groups.
 const GROUPS: &str = r#"
 machine = "1x1x4"
 kernels = ["v6.12"]
@@ -576,7 +579,7 @@ count = 3
 program = "loop 60; run 1ms; sleep 1ms; end"
 "#;
 
-/// Groups of which one has a quota, and is out of it most of the time.
+/// Groups, one of which has a quota and is throttled most of the time.
 const QUOTA: &str = r#"
 machine = "1x1x4"
 kernels = ["v6.12"]
@@ -619,7 +622,7 @@ fn groups_are_followed_as_the_trace_tells_them() {
             let agreement = agreement_of(&scenario, machine, kernel);
             for ((kind, agrees), least) in agreement.into_iter().zip(least) {
                 let (what, eevdf) = (scenario.display(), !matches!(kernel, "v5.18" | "v6.1"));
-                // Sums that lead to virtual times of groups are not quite known.
+                // The sums behind virtual times of groups are not known exactly.
                 let least = if eevdf || kind == "wakeup" { least } else { 998 };
                 assert!(agrees >= least, "{what} {kernel} {kind}: {agrees}");
             }
@@ -627,16 +630,16 @@ fn groups_are_followed_as_the_trace_tells_them() {
     }
 }
 
-/// Runs on which virtual times of the audit once went astray for the reason given; few decisions differ there now.
+/// Runs on which virtual times of the audit once drifted for the given reason; few decisions differ there now.
 #[test]
 fn virtual_times_do_not_go_astray() {
     let hogs = "hogs = 24\nwall = \"400ms\"\nnice = \"0 0 5 -5\"";
     let rows = [
-        // A task that was asked to make way for one that was then taken away called the scheduler (5 and 7 differed).
+        // A task with a request from a task that was then taken away called the scheduler (5 and 7 differed).
         ("1x2x4", "oltp", "users = 30\nwall = \"100ms\"", "v6.18", 3, [0, 0]),
         // A task that was moved before it ran has not shown its priority yet (4 and 0).
         ("1x2x4", "hogs", hogs, "v6.18", 3, [0, 0]),
-        // An idle CPU that takes a task has let its sleepers go (5 and 5).
+        // An idle CPU that takes a task has dropped its delayed sleepers (5 and 5).
         ("2x4x4x2", "hackbench", "groups = 3\nloops = 100\ntransport = \"pipe\"", "v6.12", 3, [1, 1]),
         // A pick within the rounding of an average contradicts nothing (178 and 562).
         ("1x1x2", "hackbench", "groups = 3\nloops = 200\ntransport = \"pipe\"", "v7.2", 4, [0, 3]),

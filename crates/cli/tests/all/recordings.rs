@@ -1,4 +1,4 @@
-//! The verbs that read recordings: any format, text and JSON, and what they say of bad input.
+//! The subcommands that read recordings: any format, text and JSON, and their messages about bad input.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -266,11 +266,11 @@ fn an_audit_counts_each_kind_of_decision() {
     assert_eq!(audit["verdicts"].as_array().unwrap().len() as u64, verdicts);
 }
 
-/// Kernels between the presets: their own rules explain them better than those of the preset before.
+/// Kernels between the presets: their own rules explain them better than those of the previous preset.
 #[test]
 fn kernels_between_the_presets_have_rules_of_their_own() {
     const DECISIONS: [&str; 5] = ["wakeup", "fork", "pick", "preempt", "balance"];
-    // Of each decision how many agree and how many differ.
+    // For each decision, how many agree and how many differ.
     let audited = |folder: &str, kernel: &[&str]| {
         let report = json(&[&["audit"], kernel].concat(), &recording("between").join(folder));
         DECISIONS.map(|decision| {
@@ -278,7 +278,7 @@ fn kernels_between_the_presets_have_rules_of_their_own() {
             (count("agrees") + count("agrees_in_set"), count("differs"))
         })
     };
-    // The least of a thousand that agree: wake-ups, forks, picks, answers to them, moves.
+    // The minimum of a thousand that agree: wake-ups, forks, picks, preemption answers, moves.
     for (folder, before, least) in [
         ("5.10/2x2x4", "v5.5", [999, 998, 999, 994, 990]),
         ("6.18/2x2x4", "v6.12", [999, 999, 999, 994, 989]),
@@ -303,7 +303,7 @@ fn a_folder_stands_for_its_recordings_and_a_trace_dat_for_its_text() {
     for kind in ["wakeup", "fork"] {
         assert_eq!(one[kind], text[kind], "the text of trace-cmd gives the same");
     }
-    // Its times are rounded, so that what was exact may be one of several.
+    // Its times are rounded, so an exact decision may become one of several.
     let agree = |of: &Value| ["agrees", "agrees_in_set"].map(|answer| of["pick"][answer].as_u64().unwrap());
     assert_eq!(agree(&one).iter().sum::<u64>(), agree(&text).iter().sum::<u64>());
     assert_eq!(one["pick"]["differs"], text["pick"]["differs"]);
@@ -355,7 +355,7 @@ fn a_replay_says_first_whether_the_recording_comes_back() {
     assert_eq!(value["comparison"]["kernels"].as_array().map(Vec::len), Some(3), "{}", value["comparison"]);
 }
 
-/// Before it, a replay has the machine stand idle until the state of the recording's beginning is there.
+/// Before that, a replay keeps the machine idle until it has the state of the recording's beginning.
 #[test]
 fn the_trace_of_a_replay_begins_with_the_recording() {
     let (file, folder) = (recording("6.12/2x2x4/stream-perllc-1"), tempfile::tempdir().unwrap());
@@ -399,7 +399,7 @@ fn a_replay_needs_switches_and_wakeups() {
     );
 }
 
-/// What `audit` says the machine of a recording is.
+/// The machine of a recording according to `audit`.
 fn machine_of(file: &Path) -> String {
     let value = json(&["audit", "--kernel", "v6.1"], file);
     value["machine"].as_str().expect("the machine has a name").to_owned()
@@ -415,7 +415,7 @@ fn a_recording_tells_its_machine_itself_or_by_what_lies_beside_it() {
     std::fs::copy(data.join("perf-sched.data.gz"), &perf).unwrap();
     assert_eq!(machine_of(&perf), perf.display().to_string());
     assert_eq!(machine_of(&folder), perf.display().to_string(), "the folder stands for the recording in it");
-    // Text has nothing of the kind.
+    // Text does not contain it.
     let text = folder.join("one.txt");
     std::fs::copy(data.join("tracefs-6.1.txt"), &text).unwrap();
     let refused = schedlab(&["audit", "--kernel", "v6.1"], &text);
@@ -429,7 +429,7 @@ fn a_recording_tells_its_machine_itself_or_by_what_lies_beside_it() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A recording in a folder with nothing beside it: its output and its messages.
+/// A recording in a folder without other files: its output and its messages.
 fn alone(name: &str, content: &[u8], args: &[&str]) -> (String, String) {
     ends_with(0, name, content, args)
 }
@@ -480,7 +480,7 @@ fn a_clock_that_goes_back_is_told() {
     .assert_eq(&told);
 }
 
-/// Two CPUs; on CPU 1 a task wakes another that no switch let run.
+/// Two CPUs; on CPU 1 a task runs and wakes another without any switch to it.
 const LACKING: &str = "\
 <idle>-0 [000] d..2. 1.0: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=1 next_prio=120
 <idle>-0 [001] d..2. 1.1: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=2 next_prio=120

@@ -69,7 +69,7 @@ fn from_plan_to_report() {
     assert!(gathered.contains("small.sweep.parquet: 12 rows"), "{gathered}");
     assert!(fs::read(place.0.path().join("small.sweep.parquet")).unwrap().starts_with(b"PAR1"));
 
-    // Another plan finds what the first has left in the cache.
+    // Another plan finds the results of the first in the cache.
     let more =
         place.prints(&["sweep", "run", "small.toml", "--vary", "workload.loops=3,4", "--output", "more"], 0);
     assert!(more.contains("8 points done, 4 of them found"), "{more}");
@@ -174,7 +174,7 @@ fn bad_input_is_a_sentence_and_leaves_nothing() {
 #[test]
 fn a_known_culprit_is_found_among_decoys() {
     let place = Place::new();
-    // A clock of 10000 ticks a second costs what no other of these does.
+    // A clock of 10000 ticks per second costs more than any other of these.
     let bad = "v6.1+hz=10000+nr_migrate=16+llc_imb_pct=30+rr_timeslice_ms=50";
     let said = place.prints(&["bisect", "v6.1", bad, "small.toml", "--metric", "task_clock_ns"], 0);
     assert!(said.contains("4 rules and numbers differ"), "{said}");
@@ -183,7 +183,7 @@ fn a_known_culprit_is_found_among_decoys() {
     assert!(!said.contains("\nnr_migrate") && said.contains("one rule makes the change"), "{said}");
     let none = place.prints(&["bisect", "v6.1", "v6.1+rr_timeslice_ms=50", "small.toml"], 0);
     assert!(none.contains("none of them"), "{none}");
-    // A release without rules of its own is named, and which kernel stands in for it.
+    // A release without rules of its own is named, with the kernel used instead.
     let output = place.run(&["bisect", "v6.6", "v6.6+rr_timeslice_ms=50", "small.toml"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("v6.6: there are no rules of that release: those of v6.10"), "{said}");
@@ -203,7 +203,7 @@ fn the_folder_of_an_engine_is_written_for_it() {
 fn the_example_has_a_thousand_points() {
     let place = Place::new();
     let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/sweeps/kthread-stack.plan.toml");
-    // A share that has no chunk makes the folder and runs nothing.
+    // A share without a chunk creates the folder and runs nothing.
     place.prints(&["sweep", "run", plan, "--output", "s", "--shard", "999999/1000000"], 0);
     assert!(place.prints(&["sweep", "status", "s"], 0).starts_with("0 of 1000 points done"));
 }

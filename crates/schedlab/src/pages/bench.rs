@@ -40,7 +40,7 @@ pub fn bench(title: &str, benches: &[Benched<'_>]) -> Page {
         page.push(Block::Heading(bench.name.to_owned()));
         page.push(Block::Text(bench.about.to_owned()));
         for metric in &bench.comparison.metrics {
-            // The unit stands in the table, where it fits the values.
+            // The unit is in the table, where it fits the values.
             page.push(Block::Note(format!("{}: {} is better", metric.name, metric.direction)));
             page.push(Block::Table(table(bench.comparison, metric)));
         }

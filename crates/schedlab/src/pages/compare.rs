@@ -21,15 +21,15 @@ const REASONS: usize = 14;
 /// Percent of decisions below which a reason is not drawn.
 const LEAST_SHARE: f64 = 0.5;
 
-/// One run of a row under a kernel, to look at.
+/// One run of a row under a kernel, for viewing.
 pub struct Picture {
     /// The timeline.
     pub timeline: Packed,
-    /// Moves between LLCs, or between CPUs where there is one LLC.
+    /// Moves between LLCs, or between CPUs if there is only one LLC.
     pub moves: Matrix,
 }
 
-/// All that stands on the page of a comparison.
+/// The content of the page of a comparison.
 pub struct Compared<'a> {
     /// The scenario's story; empty if it has none.
     pub story: &'a str,
@@ -41,17 +41,17 @@ pub struct Compared<'a> {
     pub judgements: &'a [Judgement],
     /// Why the columns differ, a line each.
     pub because: Vec<String>,
-    /// The row that is explained and shown; empty if there is but one.
+    /// The row that is explained and shown; empty if there is only one.
     pub row: &'a str,
     /// Its runs by column.
     pub runs: &'a [Vec<Run>],
     /// Its counts by column.
     pub counts: &'a [PerfStat],
-    /// Runs of it to look at.
+    /// Runs of that row for viewing.
     pub pictures: Vec<Picture>,
 }
 
-/// The row whose figures change most: the one worth a look.
+/// The row whose figures change most, which is the one to show.
 pub fn telling_row<'a>(rows: impl Iterator<Item = &'a str>, comparison: &Comparison) -> usize {
     let change = |row: &RowComparison| {
         let changes = row.cells.iter().filter_map(|cell| cell.paired.change).map(f64::abs);
@@ -112,11 +112,12 @@ pub fn compare(compared: Compared<'_>) -> Page {
     page
 }
 
-/// Puts the fidelity of a replay before its comparison: how closely it comes back where it was recorded.
+/// Puts the fidelity of a replay before its comparison: how closely it matches the recording on its own
+/// machine.
 pub fn with_fidelity(page: &mut Page, text: &str) {
     let verdicts = page.blocks.iter().take_while(|block| matches!(block, Block::Verdict(_))).count();
     let heading = Block::Heading("How closely the replay comes back where it was recorded".to_owned());
-    // Each line is a word and what it says of it; the lines are far longer than a page is wide.
+    // Each line is a word and a statement about it; the lines are far longer than a page is wide.
     let lines = text.lines().map(|line| match line.split_once(' ') {
         Some((word, rest)) => Block::Text(format!("{word}: {}", rest.trim_start())),
         None => Block::Text(line.to_owned()),
@@ -125,7 +126,7 @@ pub fn with_fidelity(page: &mut Page, text: &str) {
     page.blocks.splice(verdicts..verdicts, head);
 }
 
-/// The smallest change that prints as one.
+/// The smallest change that does not print as zero.
 const SHOWN: f64 = 5e-6;
 
 /// The answer about a kernel in a sentence.
@@ -159,7 +160,7 @@ fn verdict(comparison: &Comparison, kernel: usize) -> String {
 pub(super) fn change(cell: &CellComparison) -> String {
     let Some(change) = cell.paired.change else { return "?".to_owned() };
     let interval = cell.paired.interval.map(|interval| (100.0 * interval.low, 100.0 * interval.high));
-    // More digits where a change would print as none.
+    // More digits if a change would print as zero.
     let least = interval.map_or(change.abs() * 100.0, |(low, high)| low.abs().min(high.abs()));
     let digits = if least >= 0.05 || least == 0.0 { 1 } else { 3 };
     let interval =
@@ -167,7 +168,7 @@ pub(super) fn change(cell: &CellComparison) -> String {
     format!("{:+.digits$} % {interval}", change * 100.0)
 }
 
-/// A unit in which values of this size read well, and by what they are to be divided.
+/// A readable unit for values of this size, and the divisor.
 fn scaled(unit: &str, largest: f64) -> (&str, f64) {
     if unit == "ns" { fitting_time(largest) } else { (unit, 1.0) }
 }
@@ -251,7 +252,7 @@ fn why(page: &mut Page, because: Vec<String>, of_row: &str, names: &[String], by
     page.push(Block::Shares(account(names, by_kernel)));
 }
 
-/// Where the time of busy CPUs went. A way back from idle is not busy time, so it is not among the parts.
+/// Where the time of busy CPUs went. Exits from idle are not busy time, so they are not among the parts.
 fn account(names: &[String], by_kernel: &[Vec<Run>]) -> Shares {
     let shares = |of: &dyn Fn(&OfCpu) -> u64| by_kernel.iter().map(|runs| busy_share(runs, of)).collect();
     let parts = Part::ALL.iter().filter(|part| **part != Part::IdleExit);
@@ -262,7 +263,7 @@ fn account(names: &[String], by_kernel: &[Vec<Run>]) -> Shares {
     Shares { name: "account of time, share of what CPUs were busy".to_owned(), sides: names.to_vec(), parts }
 }
 
-/// Shares of reasons of one kind of decision, those that are largest anywhere.
+/// Shares of the reasons of one kind of decision, for the reasons that are largest in any column.
 fn reasons(names: &[String], by_kernel: &[Vec<Run>], kind: &str, plural: &str) -> Option<Shares> {
     let sums: Vec<Vec<(String, u64)>> = by_kernel
         .iter()

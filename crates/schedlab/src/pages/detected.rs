@@ -1,4 +1,4 @@
-//! What detectors find in a recording, each finding beside its place in the timeline.
+//! Findings of the detectors in a recording, each linked to its place in the timeline.
 
 use schedlab_html::{Block, Packed, Page, Place};
 use schedlab_report::detect::{Detected, Finding, Findings};

@@ -1,4 +1,4 @@
-//! Results as pages to look at: which blocks stand on them, in which order.
+//! Results as pages: which blocks they contain, and in which order.
 
 mod audited;
 mod bench;

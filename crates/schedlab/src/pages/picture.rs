@@ -1,4 +1,4 @@
-//! A run to look at, and where its tasks moved.
+//! A run for viewing, and where its tasks moved.
 
 use schedlab_html::{Matrix, Packer};
 use schedlab_sched::Kernel;
@@ -51,7 +51,8 @@ impl Sink for Moves<'_> {
     }
 }
 
-/// Runs a row of a scenario once more with its first seed, for a picture that takes so many bytes of a page.
+/// Runs a row of a scenario once more with its first seed, for a picture that takes the given number of bytes
+/// of a page.
 ///
 /// # Errors
 /// As [`Scenario::run_row`].

@@ -1,4 +1,4 @@
-//! Which task runs on each CPU and which wait there, as the events of a run say it.
+//! Which task runs on each CPU and which tasks wait there, according to the events of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::Pid;
 use serde::Serialize;
 
-/// CPUs that are described at most.
+/// Maximum number of CPUs that are described.
 const MOST: usize = 8;
 
 /// A CPU at an instant.
@@ -15,13 +15,13 @@ const MOST: usize = 8;
 pub struct OfCpu {
     /// The CPU.
     pub cpu: u16,
-    /// The task that runs; none: it is idle.
+    /// The running task; `None` if the CPU is idle.
     pub runs: Option<String>,
-    /// Tasks that wait, in the order of their pids.
+    /// Waiting tasks, in the order of their pids.
     pub waits: Vec<String>,
 }
 
-/// Tasks that run and tasks that wait.
+/// Running and waiting tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
     names: BTreeMap<Pid, Comm>,

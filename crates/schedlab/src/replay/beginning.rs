@@ -1,15 +1,16 @@
-//! What a recording shows about the state it began from.
+//! What a recording shows about its initial state.
 //!
 //! Where a kernel puts a new task depends on what its CPUs did before the recording: their averages, and which of them
-//! went idle last. No event shows that, but events show the choice. For as long as averages contain something from
-//! before, a replay on the recorded machine puts new tasks where they went, provided that the state is as it was then:
-//! the parent forks from the same CPU, and the chosen CPU is busy if it was. Tasks that existed before bring the lag
-//! and the previous CPU that their first wake-ups show, and averages as if they had done before what they do now. The
-//! replay begins as long after a tick as the recording did, if events in ticks show how long that was; and a busy CPU
-//! balances a domain when its first move of a task shows that it does. The rest of the state, such as since when each
-//! CPU is idle, is left to the seed.
+//! went idle last. No event shows that, but events show the choice. While averages still contain load from before, a
+//! replay on the recorded machine puts new tasks where they went, provided that the state is the same: the parent
+//! forks from the same CPU, and the chosen CPU is busy if it was. Tasks that existed before start with the lag and the
+//! previous CPU that their first wake-ups show, and with averages as if they had always done what they do now. The
+//! replay begins as long after a tick as the recording did, if events in ticks show how long that was. A busy CPU
+//! balances a domain when its first move of a task shows that it did. The seed determines the rest of the state, such
+//! as since when each CPU is idle.
 //!
-//! Replays elsewhere, and under other kernels, begin as the seed has it: where new tasks go is then the question.
+//! Replays elsewhere, and under other kernels, begin in the state of the seed, because where new tasks go is then
+//! the question.
 
 use std::collections::BTreeSet;
 
@@ -21,31 +22,31 @@ use serde::Serialize;
 
 use super::Recorded;
 
-/// Averages hold something from before the recording for so long.
+/// How long averages contain load from before the recording.
 ///
 /// Kernel: `LOAD_AVG_MAX_N` periods of 1024 us, kernel/sched/pelt.c, after which what was before counts for nothing.
 pub(super) const BEGINNING: Duration = Duration::micros(345 * 1024);
 
-/// What of the state a recording began from is learned from its beginning.
+/// The part of a recording's initial state that is learned from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Beginning {
     /// How long after a tick it begins, ns, if known.
     pub since_tick_ns: Option<u64>,
-    /// Ticks of which it is known how late they came.
+    /// Number of ticks with a known delay.
     pub late_ticks: usize,
-    /// New tasks that are placed as recorded, if they can be.
+    /// New tasks that are placed as recorded, if possible.
     pub placed: usize,
     /// New tasks in all.
     pub new: usize,
-    /// Tasks that bring lag from before.
+    /// Tasks that start with lag.
     pub owed: usize,
-    /// Tasks that bring the CPU that they used before their own.
+    /// Tasks that start with a recently used CPU.
     pub recent: usize,
-    /// Tasks that bring averages of what they are taken to have done before.
+    /// Tasks that start with averages of what they are assumed to have done before.
     pub averages: usize,
-    /// Number of CPUs that balance at the times that their first moves show.
+    /// Number of CPUs that balance at the times shown by their first moves.
     pub balanced: usize,
-    /// Number of later passes that come when they moved a task in the recording.
+    /// Number of later passes at the times when they moved a task in the recording.
     pub later_passes: usize,
 }
 
@@ -81,24 +82,24 @@ impl Recorded {
         }
     }
 
-    /// Ticks of which it is known how late they came. None where tasks run for less than that: soft interrupts wait for their
-    /// turns too, so what happens in them is later than the tick.
+    /// Ticks with a known delay. Empty if tasks run for less than a tick: soft interrupts also wait for their turns, so
+    /// events in them are later than the tick.
     fn late_ticks(&self, kernel: &Kernel) -> Vec<schedlab_replay::LateTick> {
         let period = tick_period(kernel);
         if self.runs_long(period) { self.learned.ticks.late(period) } else { Vec::new() }
     }
 
-    /// When a pass comes.
+    /// The time of a pass.
     pub(super) fn after(&self, pass: schedlab_replay::Pass) -> Pass {
         Pass { cpu: pass.cpu, from: pass.from, after: pass.at.since(self.learned.first) }
     }
 
-    /// Passes of balancing that show when the CPU had balanced before the recording.
+    /// Balance passes that show when the CPU balanced before the recording.
     fn early_passes(&self) -> impl Iterator<Item = schedlab_replay::Pass> {
         self.learned.passes.firsts().take_while(|pass| pass.at.since(self.learned.first) <= BEGINNING)
     }
 
-    /// Passes that moved a task when averages no longer contained anything from before the recording.
+    /// Passes that moved a task after averages had forgotten the time before the recording.
     pub(super) fn later_passes(&self) -> impl Iterator<Item = schedlab_replay::Pass> {
         self.learned.passes.iter().skip_while(|pass| pass.at.since(self.learned.first) <= BEGINNING)
     }
@@ -131,7 +132,7 @@ impl Recorded {
 }
 
 impl Beginning {
-    /// The same in words, as a line of its own.
+    /// The same in words, as a separate line.
     pub fn text(self) -> String {
         let Beginning {
             since_tick_ns,

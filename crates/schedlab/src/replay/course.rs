@@ -1,4 +1,4 @@
-//! What happened by when, so that the second half of a run can be judged by itself.
+//! Counts over time, so that the second half of a run can be judged separately.
 //!
 //! The state is learned from the start of the recording, so a figure about the start does not confirm it.
 
@@ -26,7 +26,7 @@ impl Course {
         }
     }
 
-    /// Switches and migrations after so long, to the millisecond.
+    /// Switches and migrations after the given time, to the millisecond.
     pub(super) fn after(&self, time: Duration) -> (u64, u64) {
         let counted = |events: &[(u64, (u64, u64))]| events.last().map_or((0, 0), |&(_, counted)| counted);
         let whole = time.0 / 1_000_000;

@@ -1,4 +1,4 @@
-//! Whether a recording comes back when it is replayed where it was recorded.
+//! Whether a replay on the recorded machine reproduces the recording.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,11 +15,11 @@ use crate::experiment::nth_seed;
 const COUNTS_GOAL: f64 = 0.10;
 /// Busy time of each task may be off by this share.
 const BUSY_GOAL: f64 = 0.02;
-/// The standard error of a mean is small if it is this part of the goal.
+/// The standard error of a mean is small enough if it is this fraction of the goal.
 const UNSURE: f64 = 0.25;
-/// A count below this is a handful, of which no share is formed: it may be off by as much as this tenth.
+/// A count below this is a handful: it may be off by a tenth of this, whatever its own size.
 const HANDFUL: f64 = 100.0;
-/// Tasks that ran for less than this share of all work are judged by what they differ of it.
+/// The busy time of tasks below this share of all work may be off relative to this share.
 const SMALL: f64 = 0.001;
 
 /// A figure as recorded and as replayed.
@@ -31,35 +31,35 @@ pub struct Line {
     pub recorded: f64,
     /// The mean of the replays.
     pub replayed: f64,
-    /// The least and the most of any replay.
+    /// The minimum and maximum over the replays.
     pub spread: (f64, f64),
-    /// The standard error of the mean, in units of what the figure may be off; nothing if there is no goal.
+    /// The standard error of the mean, in units of the allowed deviation; 0 if there is no goal.
     pub unsure: f64,
-    /// By which share the replays are off.
+    /// The relative deviation of the replays.
     pub off: f64,
-    /// How far it is off in units of what it may be; nothing if there is no goal.
+    /// The deviation in units of the allowed one; 0 if there is no goal.
     pub misfit: f64,
     /// Whether that is within the goal.
     pub within: bool,
 }
 
-/// How many replays a mean is of.
+/// Number of replays behind a mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// So many.
+    /// Exactly this many.
     Exactly(u32),
-    /// As many as it takes until the standard error of each count's mean is a quarter of what it may be off, from
-    /// [`Runs::LEAST`] to [`Runs::MOST`].
+    /// As many as needed until the standard error of each count's mean is a quarter of the allowed deviation,
+    /// from [`Runs::LEAST`] to [`Runs::MOST`].
     Enough,
 }
 
 impl Runs {
-    /// As many at a time if it is not said how many there are to be.
+    /// The batch size if the number is not specified.
     pub const LEAST: u32 = 16;
-    /// So many are enough, however far apart they are.
+    /// This many are enough, whatever their spread.
     pub const MOST: u32 = 64;
 
-    /// How many are made before one looks.
+    /// Number of replays before the first check.
     fn first(self) -> u32 {
         match self {
             Runs::Exactly(runs) => runs,
@@ -67,7 +67,7 @@ impl Runs {
         }
     }
 
-    /// Whether what was made will do.
+    /// Whether there are enough replays.
     pub(super) fn are_enough(self, fidelity: &Fidelity) -> bool {
         match self {
             Runs::Exactly(runs) => fidelity.runs >= runs,
@@ -89,7 +89,7 @@ pub struct Fidelity {
     pub sched_ext: Option<String>,
     /// The form of the replay.
     pub form: Form,
-    /// How many seeds the mean is of.
+    /// Number of seeds in the mean.
     pub runs: u32,
     /// The counts that are judged: switches, wake-ups, migrations.
     pub counts: Vec<Line>,
@@ -125,8 +125,8 @@ impl Line {
         Line { what, recorded, replayed, spread, unsure: 0.0, off, misfit, within: misfit <= 1.0 }
     }
 
-    /// Whether the recording could be one of the replays: it lies among them, so that being off
-    /// says nothing against the rules.
+    /// Whether the recording is within the range of the replays, so that a deviation does not speak against
+    /// the rules.
     pub fn is_in_spread(&self) -> bool {
         (self.spread.0..=self.spread.1).contains(&self.recorded)
     }
@@ -137,7 +137,7 @@ impl Line {
 struct Replays {
     count: f64,
     mean: f64,
-    /// Squares of the distances from the mean, in all.
+    /// Sum of squared distances from the mean.
     squares: f64,
     spread: (f64, f64),
 }
@@ -153,7 +153,7 @@ impl Replays {
         self.spread = (self.spread.0.min(value), self.spread.1.max(value));
     }
 
-    /// The standard error of the mean; that of one value is not known.
+    /// The standard error of the mean; unknown for a single value.
     fn error(&self) -> f64 {
         if self.count < 2.0 {
             return f64::INFINITY;
@@ -162,12 +162,12 @@ impl Replays {
     }
 }
 
-/// What a count may be off.
+/// The allowed deviation of a count.
 fn goal(recorded: f64) -> f64 {
     COUNTS_GOAL * recorded.max(HANDFUL)
 }
 
-/// By which share something is off; of nothing, wholly.
+/// The relative deviation; 1 if the recorded value is zero.
 fn share(recorded: f64, replayed: f64) -> f64 {
     match (recorded == replayed, recorded == 0.0) {
         (true, _) => 0.0,
@@ -177,13 +177,13 @@ fn share(recorded: f64, replayed: f64) -> f64 {
 }
 
 impl Fidelity {
-    /// The largest share by which a count is off that is not a handful; none if all are.
+    /// The largest relative deviation of a count that is not a handful; `None` if all are.
     pub fn counts_off(&self) -> Option<f64> {
         let off = self.judged().filter(|line| line.recorded >= HANDFUL).map(|line| line.off.abs());
         off.reduce(f64::max)
     }
 
-    /// By how many of them a handful is off, at most; none if no count is one.
+    /// The largest absolute deviation of a handful; `None` if no count is one.
     pub fn handfuls_off(&self) -> Option<f64> {
         let handfuls = self.judged().filter(|line| line.recorded < HANDFUL);
         handfuls.map(|line| (line.replayed - line.recorded).abs()).reduce(f64::max)
@@ -194,13 +194,13 @@ impl Fidelity {
         self.counts.iter().filter(|line| line.misfit > 0.0 || line.off == 0.0)
     }
 
-    /// The largest share by which the busy time of a task is off that matters.
+    /// The largest relative deviation of a task's busy time.
     pub fn busy_off(&self) -> f64 {
         let all: f64 = self.busy.iter().map(|line| line.recorded).sum();
         worst(self.busy.iter().filter(|line| !line.within || line.recorded >= SMALL * all))
     }
 
-    /// How far switches and migrations of each half of the recording are off, in units of what they may be; the
+    /// The deviation of switches and migrations in each half of the recording, in units of the allowed one; the
     /// worse of both.
     pub fn halves(&self) -> [f64; 2] {
         let [switches, _, migrations] = &self.counts[..] else { return [0.0; 2] };
@@ -219,7 +219,7 @@ impl Fidelity {
         self.counts.iter().all(|line| line.unsure <= UNSURE)
     }
 
-    /// What fell outside the goals, in words.
+    /// The figures outside the goals, in words.
     pub fn outside(&self) -> Vec<String> {
         let counts = self.counts.iter().filter(|line| !line.within).map(|line| {
             let (least, most) = line.spread;
@@ -246,7 +246,7 @@ impl Fidelity {
         counts.chain(busy).collect()
     }
 
-    /// How far figures are off, beside the goals.
+    /// The deviations beside the goals.
     pub(super) fn goals(&self) -> String {
         let (percent, least) = (COUNTS_GOAL * 100.0, HANDFUL);
         let counts = self.counts_off().map(|off| {
@@ -264,7 +264,7 @@ impl Fidelity {
         )
     }
 
-    /// What fell outside the goals, in one line.
+    /// The figures outside the goals, in one line.
     pub(super) fn outside_text(&self) -> String {
         let outside = self.outside();
         let shown = outside.len().min(OUTSIDE_SHOWN);
@@ -275,7 +275,7 @@ impl Fidelity {
         text
     }
 
-    /// The fidelity line, the form that was fitted, and what fell outside, if anything.
+    /// The fidelity line, the fitted form, and the figures outside the goals, if any.
     pub fn text(&self) -> String {
         let foreign = self.sched_ext.as_ref().map(|name| {
             format!(
@@ -299,7 +299,7 @@ impl Fidelity {
     }
 }
 
-/// What fell outside is listed up to here.
+/// Maximum number of figures listed as outside.
 const OUTSIDE_SHOWN: usize = 6;
 
 fn worst<'a>(lines: impl Iterator<Item = &'a Line>) -> f64 {
@@ -307,7 +307,7 @@ fn worst<'a>(lines: impl Iterator<Item = &'a Line>) -> f64 {
 }
 
 impl Home<'_> {
-    /// Replays on the recorded machine, with several seeds, and compares.
+    /// Replays on the recorded machine with several seeds, and compares.
     ///
     /// # Errors
     /// A replay that cannot be made.
@@ -347,7 +347,7 @@ impl Home<'_> {
             }
         }
         let mut recorded = values(&of.figures, of.half());
-        // A wake-up that comes before its task is asleep is no step of any program.
+        // A wake-up that comes before its task is asleep is not a step of any program.
         recorded[1] -= of.learned.wakeups_of_awake as f64;
         recorded[1] = recorded[1].max(0.0);
         let unrecorded = of.unrecorded();
@@ -386,12 +386,12 @@ impl Home<'_> {
 }
 
 impl Recorded {
-    /// Half of the time that was recorded.
+    /// Half of the recorded time.
     pub(super) fn half(&self) -> Duration {
         Duration(self.figures.busy.span().0 / 2)
     }
 
-    /// Counts whose events are not in the recording at all, although what they stand for happened.
+    /// Counts whose events the recording lacks entirely, although they must have happened.
     pub(super) fn unrecorded(&self) -> Vec<&'static str> {
         let [_, wakeups, migrations] = COUNTS;
         let counted = [
@@ -536,7 +536,7 @@ mod tests {
 
     #[test]
     fn runs_are_enough_when_the_mean_has_settled_or_there_are_many() {
-        // Off by 10 to either side, where 20 is the goal.
+        // Off by 10 in either direction; the goal is 20.
         let fidelity = |runs: u32, recorded: f64| {
             let mut replays = Replays::NONE;
             (0..runs).for_each(|run| replays.add(if run % 2 == 0 { 190.0 } else { 210.0 }));

@@ -1,8 +1,9 @@
-//! Which form of a replay suits a recording best.
+//! Finds the form of a replay that suits a recording best.
 //!
-//! Many forms are replayed with few seeds, the nearest of them with more, the nearest of those with more still: what one run more or
-//! less makes of a count is noise, and the best of many noisy ones is seldom the best. From the usual form on, one property is varied at
-//! a time and the best kept, until nothing is better; then the same from a form that is far from the usual one in everything.
+//! Many forms are replayed with few seeds, the closest of them with more, and the closest of those with still more.
+//! Counts of single runs are noisy, and the best of many noisy forms is seldom the best. Starting from the usual form,
+//! one property is varied at a time and the best is kept, until nothing is better. The same is repeated from a form
+//! that differs from the usual one in every property.
 
 use super::form::Has;
 use super::trial::{Replayed, Trial};
@@ -10,24 +11,25 @@ use super::{Fidelity, Form, Home, Runs};
 use crate::error::Error;
 use crate::experiment::nth_seed;
 
-/// Seeds that choose are those of the replays whose figures are printed, and so many more.
+/// Offset of the seeds used for choosing from those of the replays whose figures are printed.
 const CHOOSING: u64 = 1 << 32;
 
 /// Seeds of each form tried.
 const FIRST: u64 = 3;
 
-/// How many of the nearest are replayed with how many seeds.
+/// How many of the closest forms are replayed with how many seeds.
 const ROUNDS: [(usize, u64); 2] = [(10, 6), (5, 12)];
 
-/// So many of the nearest then are replayed until their means have settled, from and by so many seeds.
+/// How many of the closest forms are then replayed until their means have settled, and the number of seeds
+/// per step.
 const LAST: (usize, u64) = (3, 24);
 
-/// A form whose counts are all off by less than this part of what they may be is near enough.
+/// A form is close enough if all counts are off by less than this fraction of the allowed deviation.
 const NEAR: f64 = 0.5;
 
 impl Home<'_> {
-    /// The form whose counts come nearest to the recorded ones on the recording's own machine. Of those that are
-    /// equally near the first is taken, and the usual one if it is near enough.
+    /// The form whose counts are closest to the recorded ones on the recording's own machine. Among equally
+    /// close forms the first is taken, and the usual one if it is close enough.
     ///
     /// # Errors
     /// A replay that cannot be made.
@@ -73,14 +75,14 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// Whether the replays that both have had are the same.
+    /// Whether the replays that both have made are the same.
     fn is_like(&self, other: &Candidate) -> bool {
         self.replays.iter().zip(&other.replays).all(|(a, b)| a == b)
     }
 }
 
 impl Fit<'_> {
-    /// The place of a form among those tried.
+    /// The index of a form among those tried.
     fn candidate(&mut self, form: Form) -> Result<usize, Error> {
         if let Some(known) = self.tried.iter().position(|candidate| candidate.trial.form == form) {
             return Ok(known);
@@ -91,7 +93,7 @@ impl Fit<'_> {
         Ok(self.tried.len() - 1)
     }
 
-    /// Replays one with more seeds, up to so many.
+    /// Replays a candidate with more seeds, up to `runs`.
     fn replay(&mut self, candidate: usize, runs: u64) -> Result<(), Error> {
         let Candidate { trial, replays, misfit, is_settled } = &mut self.tried[candidate];
         let new = replays.len() as u64..runs;
@@ -104,7 +106,7 @@ impl Fit<'_> {
         Ok(())
     }
 
-    /// Replays one until its mean has settled, by so many seeds at a time.
+    /// Replays a candidate until its mean has settled, `by` seeds at a time.
     fn settle(&mut self, candidate: usize, by: u64) -> Result<(), Error> {
         let mut runs = by;
         loop {
@@ -116,7 +118,7 @@ impl Fit<'_> {
         }
     }
 
-    /// From one form on, varies one property at a time and keeps what is better.
+    /// Starting from a form, varies one property at a time and keeps improvements.
     fn descend(&mut self, from: usize) -> Result<(), Error> {
         let mut best = from;
         let has = Has::of(&self.home.recorded.learned);
@@ -141,7 +143,7 @@ impl Fit<'_> {
         }
     }
 
-    /// Whether one is near enough, with more seeds too.
+    /// Whether a candidate is close enough, also with more seeds.
     fn is_near(&mut self, candidate: usize) -> Result<bool, Error> {
         if self.tried[candidate].misfit <= NEAR {
             self.replay(candidate, ROUNDS[0].1)?;
@@ -149,7 +151,8 @@ impl Fit<'_> {
         Ok(self.tried[candidate].misfit <= NEAR)
     }
 
-    /// The nearest so far. Of those whose replays are the same, as what they differ in decides nothing there, the first.
+    /// The closest so far. Of candidates with equal replays, because their differences have no effect there, only the
+    /// first.
     fn nearest(&self, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.tried.len()).collect();
         order.sort_by(|&a, &b| self.tried[a].misfit.total_cmp(&self.tried[b].misfit));
@@ -167,7 +170,7 @@ impl Fit<'_> {
 }
 
 impl Fidelity {
-    /// How far the figure that is farthest off is from its recorded value; up to 1 is within the goals.
+    /// The deviation of the worst figure; up to 1 is within the goals.
     pub fn misfit(&self) -> f64 {
         self.counts.iter().chain(&self.busy).map(|line| line.misfit).fold(0.0, f64::max)
     }

@@ -1,8 +1,8 @@
 //! What no event of a recording shows, fitted to its counts.
 //!
-//! Some of what decides where tasks go leaves no trace in the events: how late idle CPUs hear of work, what the
-//! kernel holds a pass of newly idle balancing to cost, whether a waker waits and what it says of its plans, which
-//! calls of sched_yield() changed nothing. These things are few, have a meaning, and take few values each.
+//! Some facts that decide where tasks go leave no trace in the events: how late idle CPUs notice work, what the
+//! kernel assumes a newly idle pass to cost, whether a waker waits and wakes sync, which calls of sched_yield()
+//! had no effect. These facts are few, have a meaning, and take few values each.
 
 use std::fmt;
 
@@ -13,21 +13,23 @@ use serde::Serialize;
 /// One form of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Form {
-    /// What wakers do that come before their wakee sleeps; of the programs.
+    /// What a waker does if its wakee is not asleep yet; part of the programs.
     pub wakers: Wakers,
-    /// When idle CPUs hear of work; of the recorded machine.
+    /// When idle CPUs notice work; part of the recorded machine.
     pub hears: Hears,
-    /// What the kernel holds a pass of newly idle balancing to cost when the recording begins, us; of the recorded machine.
+    /// The kernel's assumed cost of a newly idle pass when the recording begins, us; part of the recorded machine.
     pub newidle_us: u64,
-    /// Once in how many of its usual times a task yields that does, whether it shows or not; 0: only where it was seen; of the programs.
+    /// A yielding task yields once per this many of its usual intervals, whether the call shows or not; 0: only where a
+    /// call showed. Part of the programs.
     #[serde(skip_serializing_if = "is_zero")]
     pub yields: u8,
-    /// Interrupts that end sleeps come to the CPUs where they came in the recording, not to where tasks fall asleep; of the recorded machine.
+    /// Interrupts that end sleeps arrive on the CPUs where they arrived in the recording, not where tasks fall asleep;
+    /// part of the recorded machine.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupts: bool,
 }
 
-/// What forms can differ in where a recording has any of it.
+/// Properties of a recording that determine which forms are possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Has {
     /// Tasks that call sched_yield().
@@ -37,7 +39,7 @@ pub(super) struct Has {
 }
 
 impl Has {
-    /// What a recording has of it; interrupts, if one in twenty comes elsewhere.
+    /// The properties of a recording; interrupts count if one in twenty arrives elsewhere.
     pub fn of(learned: &Learned) -> Has {
         let count = |is: fn(&Step) -> bool| {
             learned.tasks.iter().flat_map(|task| &task.steps).filter(|step| is(step)).count()
@@ -56,20 +58,20 @@ fn is_zero(yields: &u8) -> bool {
     *yields == 0
 }
 
-/// When an idle CPU of the recorded machine hears of work.
+/// When an idle CPU of the recorded machine notices work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hears {
-    /// Of each wake-up as late as in the recording.
+    /// Each wake-up as late as in the recording.
     Each,
-    /// Of all in the time in which so many of a hundred did.
+    /// All at this percentile of the recorded latencies.
     Percent(u8),
     /// At once.
     AtOnce,
 }
 
 impl Hears {
-    /// How late it is where nothing is known of the very wake-up.
+    /// The latency if nothing is known about the particular wake-up.
     pub(super) fn latency(self, learned: &Learned) -> Duration {
         match self {
             Hears::Each => learned.idle_wakeup(10).unwrap_or_default(),
@@ -84,7 +86,7 @@ impl Form {
     pub const USUAL: Form =
         Form { wakers: Wakers::Wait, hears: Hears::Each, newidle_us: 0, yields: 0, interrupts: false };
 
-    /// One that is far from the usual one in everything.
+    /// A form that differs from the usual one in every property.
     pub(super) const UNUSUAL: Form = Form {
         wakers: Wakers::Owe { sync: 50 },
         hears: Hears::Percent(50),
@@ -93,7 +95,7 @@ impl Form {
         interrupts: false,
     };
 
-    /// The forms that differ from this one in one thing, each thing in turn.
+    /// The forms that differ from this one in a single property, for each property in turn.
     pub(super) fn others(self, has: Has) -> Vec<Vec<Form>> {
         let owe = [0, 25, 50, 75, 100].map(|sync| Wakers::Owe { sync });
         let wakers = [Wakers::Wait].into_iter().chain(owe).map(|wakers| Form { wakers, ..self });
@@ -108,9 +110,9 @@ impl Form {
         things
     }
 
-    /// The same in short, as [`Form::parse`] reads it: whether wakers wait, or owe and how many are woken sync; when work is heard
-    /// of; the cost of passes; calls of sched_yield() that do not show; whether interrupts come where they came: `wait/each/0us`,
-    /// `owe 50/30%/1000us/yields 2/interrupts`.
+    /// The same in short, as [`Form::parse`] reads it: whether wakers wait, or owe and how many are woken sync; when
+    /// work is noticed; the cost of passes; calls of sched_yield() that do not show; whether interrupts arrive as
+    /// recorded: `wait/each/0us`, `owe 50/30%/1000us/yields 2/interrupts`.
     pub fn short(&self) -> String {
         let hears = match self.hears {
             Hears::Each => "each".to_string(),

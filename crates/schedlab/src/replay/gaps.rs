@@ -10,21 +10,21 @@ use schedlab_units::{Duration, Time};
 /// A longer time without any event is a gap.
 const GAP: Duration = Duration::secs(20);
 
-/// What is left of a gap.
+/// The length to which a gap is cut.
 const LEFT: Duration = Duration::secs(1);
 
 /// The gaps of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gaps {
     last: Option<Time>,
-    /// Time that was cut so far.
+    /// Total time cut so far.
     cut: Duration,
     count: u64,
     longest: Duration,
 }
 
 impl Gaps {
-    /// The time of the next event without the gaps before it. Times must not go back.
+    /// The time of the next event without the gaps before it. Times must not go backwards.
     pub fn cut(&mut self, time: Time) -> Time {
         let silent = time.since(self.last.unwrap_or(time));
         if silent > GAP {

@@ -1,4 +1,4 @@
-//! Where a recording was made: the machine and the kernel on which its replay must come back.
+//! Where a recording was made: the machine and the kernel on which its replay must reproduce it.
 
 use schedlab_sched::Kernel;
 use schedlab_sim::Past;
@@ -15,13 +15,14 @@ pub struct Home<'a> {
     pub(super) kernel: &'a Kernel,
     /// What the recording shows about the state it began from.
     pub(super) past: Past,
-    /// Of the first replay.
+    /// Seed of the first replay.
     pub(super) seed: u64,
     pub(super) threads: usize,
 }
 
 impl Recorded {
-    /// The recording where it was made. Replays are on so many threads (0: one per processor), with seeds that begin with this one.
+    /// The recording on its own machine. Replays use `threads` threads (0: one per processor), and seeds from `seed`
+    /// on.
     ///
     /// # Errors
     /// A replay that cannot be made.

@@ -8,7 +8,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_units::Pid;
 
-/// What must have happened unseen.
+/// What must have happened without an event.
 #[derive(Clone, Debug, Default)]
 pub struct Lacks {
     tasks: PidTable<Seen>,
@@ -18,7 +18,7 @@ pub struct Lacks {
     pub migrations: bool,
 }
 
-/// Where a task was seen last.
+/// Where an event last showed a task.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     cpu: Option<CpuId>,
@@ -49,7 +49,7 @@ impl Sink for Lacks {
                 }
             }
             Kind::SchedWakeup { pid, target_cpu, .. } => self.on(pid, target_cpu).sleeps = false,
-            // It was put there, not moved; its number may have been another's.
+            // It was placed there, not moved; its pid may have belonged to another task before.
             Kind::SchedWakeupNew { pid, target_cpu, .. } => {
                 *self.tasks.entry(pid) = Seen { cpu: Some(target_cpu), sleeps: false };
             }

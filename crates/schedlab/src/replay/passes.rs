@@ -1,13 +1,14 @@
-//! When CPUs balanced first.
+//! When CPUs first balanced.
 //!
 //! A pass that moves no task leaves no event. The first pass that moves one shows how long after the start its CPU
-//! balances, but not how often it did before: a pass that found something to do, moved or not, is followed by the next
-//! after the shortest interval, any other after the longest. So the first pass has several possible times, and with
-//! each of them other tasks have become hot, or are taken although they are heavy. All are tried: the start is replayed
-//! with each, for one CPU after the other, and the one is kept that makes moves by busy CPUs most like the recorded
-//! ones. Single moves in their ticks are compared, only at the start.
+//! balances, but not how often it did before: after a pass that found something to do, moved or not, the next follows
+//! after the shortest interval, otherwise after the longest. So the first pass has several possible times; with each of
+//! them different tasks are cache-hot, or are taken although they are heavy. All are tried: the start is replayed with
+//! each, for one CPU after the other, and the time is kept that makes moves by busy CPUs most like the recorded ones.
+//! Only single moves at the start are compared, tick by tick.
 //!
-//! Later passes that moved a task come when they did, whether they find a task to move in the replay or not.
+//! Later passes that moved a task happen at their recorded times, whether they find a task to move in the
+//! replay or not.
 
 use schedlab_replay::{Learned, Learner};
 use schedlab_sched::{Kernel, Sched, Took};
@@ -19,21 +20,21 @@ use super::beginning::{BEGINNING, tick_period};
 use super::{Form, Place, Recorded};
 use crate::error::Error;
 
-/// Times that are tried for the first pass of a CPU over a domain.
+/// Number of times tried for the first pass of a CPU over a domain.
 const TRIED: usize = 8;
 
 /// Moves by busy CPUs: in which tick of the beginning, to which CPU, from which.
 type Moves = Vec<(u64, CpuId, CpuId)>;
 
-/// The state of all that stays unknown, while they are tried.
+/// The seed of everything else that is unknown, while they are tried.
 const SEED: u64 = 1;
 
-/// How like the recorded moves others are.
+/// How similar moves are to the recorded ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Likeness {
-    /// How many are among both, less those that are not recorded.
+    /// Number of moves in both, minus those that are not recorded.
     more: i64,
-    /// The tick in which they part.
+    /// The first tick in which they differ.
     until: u64,
 }
 
@@ -75,21 +76,21 @@ impl Recorded {
         Ok(past)
     }
 
-    /// Whether passes come at times that their moves show.
+    /// Whether moves show the times of passes.
     pub(super) fn tells_passes(&self, kernel: &Kernel) -> bool {
         self.since_tick(kernel).is_some() && self.runs_long(tick_period(kernel))
     }
 
-    /// Whether most tasks run for longer than a tick. The tick at which a task waits for others, and its exact time,
-    /// are left to chance.
+    /// Whether most tasks run for longer than a tick. With shorter runs, the tick in which a task waits is a matter
+    /// of chance.
     pub(super) fn runs_long(&self, period: Duration) -> bool {
         let ticks = self.learned.last.since(self.learned.first).0 / period.0;
         self.figures.counts.switches < ticks * self.nr_cpus as u64
     }
 }
 
-/// Of the times that are possible for each pass, those by which what is tried out comes best, found by changing one after the other
-/// until no change makes it better.
+/// Chooses the best of the possible times of each pass by changing one after the other until no change improves the
+/// result.
 fn choose(
     mut past: Past,
     possible: &[Vec<Duration>],
@@ -174,7 +175,7 @@ mod tests {
             let all = possible(&sched, &pass, Duration::ZERO, PERIOD);
             all.iter().map(|after| after.0 / PERIOD.0).collect::<Vec<_>>()
         };
-        // 15 or 31 ticks lie between two passes over a cache of four, 31 or 63 between those over both.
+        // There are 15 or 31 ticks between two passes over an LLC of four, 31 or 63 between those over both.
         assert_eq!(possible(0, 0), [0]);
         assert_eq!(possible(0, 12), [12]);
         assert_eq!(possible(0, 24), [24, 9]);

@@ -1,10 +1,9 @@
-//! In which of many states the kernel was when the recording began.
+//! Which of many states the kernel was in when the recording began.
 //!
 //! A recording is one run from one state of the kernel that no event shows: the phase of its ticks and of the balancing
-//! of each domain, and since when each CPU was idle. In a replay a seed stands for that state. If the outcome depends
-//! on it, the mean over states differs from any one run, including the recorded one. So beside the mean the state is
-//! shown that fits the recording best. It is chosen by the same counts by which it is judged; that is why it is never
-//! shown alone.
+//! of each domain, and since when each CPU was idle. In a replay a seed represents that state. If the outcome depends
+//! on it, the mean over states differs from any single run, including the recorded one. So the best-fitting state is
+//! shown beside the mean. It is chosen by the same counts by which it is judged, so it is never shown alone.
 
 use serde::Serialize;
 
@@ -13,7 +12,7 @@ use super::{Fidelity, Form, Home};
 use crate::error::Error;
 use crate::experiment::nth_seed;
 
-/// Seeds of states are those of the replays whose figures are printed, and so many more.
+/// Offset of the seeds of states from those of the replays whose figures are printed.
 const STATES: u64 = 2 << 32;
 
 /// States tried.
@@ -26,18 +25,19 @@ pub struct State {
     pub number: u64,
     /// How many were tried.
     pub tried: u64,
-    /// The seed that stands for it.
+    /// Its seed.
     pub seed: u64,
-    /// How the recording comes back in it.
+    /// The fidelity in this state.
     pub fidelity: Fidelity,
-    /// How far the second half is off, in units of what it may be, in the state that suits the first half best.
+    /// The deviation of the second half, in units of the allowed one, in the state that suits the first half
+    /// best.
     pub foretold: f64,
-    /// In which part of all states the second half is within its goals.
+    /// The share of states in which the second half is within its goals.
     pub blindly: f64,
 }
 
 impl Home<'_> {
-    /// The state in which the counts come nearest to the recorded ones.
+    /// The state with the counts closest to the recorded ones.
     ///
     /// # Errors
     /// A replay that cannot be made.
@@ -58,7 +58,7 @@ impl Home<'_> {
 }
 
 impl State {
-    /// The state in words, and what falls outside the goals in it too.
+    /// The state in words, and the figures outside the goals in it.
     pub fn text(&self) -> String {
         let mut text = format!(
             "state     what the kernel did before the recording is in no event; of {} states tried number {} suits best: {}\n",

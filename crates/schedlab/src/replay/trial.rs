@@ -1,4 +1,4 @@
-//! Replays of a recording on its own machine in one form, each with a seed of its own.
+//! Replays of a recording on its own machine in one form, each with its own seed.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::experiment::spread;
 use crate::measured::Measured;
 use crate::scenario::Row;
 
-/// What became of one replay.
+/// The result of one replay.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Replayed {
     /// Its figures, in the order of [`values`].
@@ -31,7 +31,7 @@ pub(super) struct Trial<'a> {
     home: &'a Home<'a>,
     place: Place,
     row: Row,
-    /// What it is.
+    /// The form.
     pub form: Form,
 }
 

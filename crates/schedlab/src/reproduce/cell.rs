@@ -23,25 +23,25 @@ pub struct Cell {
     pub unit: String,
     /// The published value, if it was a number.
     pub published: Option<Figure>,
-    /// What the simulation gives: the mean of the runs, or the list most of them have.
+    /// The simulated value: the mean of the runs, or the most frequent list.
     pub simulated: Option<Figure>,
     /// Standard error of that mean.
     pub standard_error: Option<f64>,
     /// How far off it is, in `error_unit`.
     pub error: Option<f64>,
-    /// `%` of the published number; for changes and parts of a way, percentage points, `pp`.
+    /// `%` of the published number; percentage points, `pp`, for changes and recovered shares.
     pub error_unit: &'static str,
     /// What the published number is used for.
     #[serde(rename = "use")]
     pub used: Use,
-    /// How near it has to come.
+    /// The required closeness.
     pub tolerance: String,
-    /// Whether it does.
+    /// Whether it is that close.
     pub inside: Option<bool>,
-    /// Whether the published change was marked as significant; none for what is no change.
+    /// Whether the published change was marked as significant; `None` if it is not a change.
     pub significant: Option<bool>,
-    /// Whether the direction of a significant change is right; a change smaller than its own
-    /// standard error has none.
+    /// Whether the direction of a significant change is right; a change smaller than its own standard error
+    /// has no direction.
     pub sign_right: Option<bool>,
 }
 
@@ -79,10 +79,10 @@ impl Word {
     }
 }
 
-/// What the runs gave for one cell.
+/// The simulated result for one cell.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Mean, or the list most of them have.
+    /// The mean, or the most frequent list.
     pub figure: Figure,
     /// Standard error of the mean.
     pub standard_error: Option<f64>,
@@ -99,7 +99,7 @@ pub fn cells(published: &Published, wanted: impl Fn(&Block, &Row) -> bool, answe
                 (0..block.columns.len()).map(|column| sign(block, row, column, &found)).collect();
             for (index, column) in block.columns.iter().enumerate() {
                 let Some(given) = &row.cells[index] else { continue };
-                // The cell that changed has the sign of its change.
+                // The cell that changes has the sign of its change.
                 let sign_right = match column.kind {
                     Kind::Value { .. } => change_of(block, index).and_then(|change| signs[change]),
                     _ => signs[index],
@@ -129,7 +129,7 @@ pub fn cells(published: &Published, wanted: impl Fn(&Block, &Row) -> bool, answe
     cells
 }
 
-/// What a tolerance is asked about: a change smaller than its own standard error counts as none.
+/// The figure that a tolerance judges: a change smaller than its own standard error counts as zero.
 fn judged(kind: &Kind, found: &Found) -> Figure {
     let noise = found.standard_error.unwrap_or(0.0);
     match (kind, &found.figure) {
@@ -185,7 +185,7 @@ pub fn samples(block: &Block, row: &str, column: usize, answers: &Answers) -> Ve
     of(&key).iter().map(|figure| figure.as_ref().map(in_unit)).collect()
 }
 
-/// What the runs gave for a cell.
+/// The simulated result for a cell.
 pub fn find(block: &Block, row: &Row, column: usize, answers: &Answers) -> Option<Found> {
     let numbers = |column: usize| -> Vec<f64> {
         samples(block, &row.key, column, answers).iter().filter_map(|f| f.as_ref()?.number()).collect()
@@ -233,7 +233,7 @@ fn moments(numbers: &[f64]) -> Moments {
     moments
 }
 
-/// Whether the direction of a change is right, where it was marked as significant.
+/// Whether the direction of a change is right, if it was marked as significant.
 fn sign(block: &Block, row: &Row, column: usize, found: &[Option<Found>]) -> Option<bool> {
     let given = row.cells[column].as_ref().filter(|g| g.significant)?;
     let published = given.figure.as_ref()?.number()?;

@@ -1,8 +1,8 @@
 //! Repeats a verdict from copies of a warm run.
 //!
-//! Where it takes far longer to bring a workload to where it is measured than to measure it, it is
-//! brought there once for each row, kernel and seed. A copy then goes on with a constant pushed, settles, and is
-//! measured; so does one without a push, to which the others are held.
+//! If warming up a workload takes far longer than measuring it, it is warmed up once for each row, kernel and
+//! seed. A copy then continues with a constant pushed, settles, and is measured; so does a copy without a push,
+//! as the reference.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ pub struct Spans {
     /// From the push until figures are gathered.
     #[serde(deserialize_with = "duration", serialize_with = "as_text")]
     pub settle: Duration,
-    /// As long as they are gathered.
+    /// How long figures are gathered.
     #[serde(deserialize_with = "duration", serialize_with = "as_text")]
     pub sample: Duration,
 }
@@ -47,10 +47,10 @@ pub type Place<'s> = (&'s str, usize, usize, u64);
 #[derive(Default)]
 pub struct Copies<'s>(pub BTreeMap<Place<'s>, (Spans, Mutex<Warm<'s>>)>);
 
-/// Brings a run to where it is warm.
+/// Runs a workload until it is warm.
 ///
 /// # Errors
-/// A workload that does not say so before it ends.
+/// A workload that ends before it marks the end of its warm-up.
 pub fn warm_up<'s>(
     machine: &'s Machine,
     kernel: &'s Kernel,
@@ -65,7 +65,7 @@ pub fn warm_up<'s>(
         .map_err(|end| Error::new(format!("it ended before it was warm: {end}")))
 }
 
-/// Goes on with a copy.
+/// Continues a copy.
 ///
 /// # Errors
 /// A deadlock.

@@ -1,7 +1,7 @@
 //! What each verdict depends on: every constant of the machine at either end of its range,
 //! and every mechanism off, one at a time.
 //!
-//! There are some 160 such pushes, so each is looked at only as far as it has to be:
+//! There are some 160 such pushes, so each is evaluated only as far as needed:
 //!
 //! ```text
 //!   unpushed, several seeds               a run that never asks for the constant?   as it was
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The third step misses changes smaller than the spread of one run, and the output says so. It also reports verdicts
-//! that differ already because the scenario is made shorter for this.
+//! that already differ because the scenario is shortened for this.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,11 +31,11 @@ use crate::error::Error;
 /// What a table's verdicts depend on.
 #[derive(Clone, Debug, Serialize)]
 pub struct Depends {
-    /// The verdicts as they are unpushed, in the form in which they are repeated.
+    /// The verdicts without a push, in the form in which they are repeated.
     pub repeated: Vec<Repeated>,
     /// The shortened settings, by scenario.
     pub shorter: BTreeMap<String, toml::Table>,
-    /// How long copies of a warm run go on for it, by scenario.
+    /// How long copies of a warm run continue, by scenario.
     pub copied: BTreeMap<String, Spans>,
     /// Constants that have a range.
     pub constants: usize,
@@ -50,16 +50,16 @@ pub struct Depends {
 /// A verdict that was repeated under every push.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repeated {
-    /// As the table says it.
+    /// The verdict of the table.
     pub full: Verdict,
-    /// As it is in the form that is repeated.
+    /// The verdict in the repeated form.
     pub short: Verdict,
-    /// A turn that changes it by fewer percentage points escapes.
+    /// A turn by fewer percentage points is not detected.
     pub escapes: f64,
 }
 
 impl Repeated {
-    /// Whether the form that is repeated says the same.
+    /// Whether the repeated form has the same verdict.
     pub fn can_be_told(&self) -> bool {
         self.full.word == self.short.word
     }
@@ -92,7 +92,7 @@ pub fn depends(
     let unpushed: Answers = base.answers.iter().map(|(key, all)| (key.clone(), all[..1].to_vec())).collect();
 
     let pushes = pushes(scenarios);
-    // What a run never asks for it cannot depend on.
+    // A run cannot depend on a constant that it never uses.
     let matters = |push: &Push, key: &Key| push.end.is_none() || base.asked[key].contains(&push.name);
     let once = |push: &Push, keys: Vec<Key>| (Setting { runs: Some(1), ..push.setting.clone() }, keys);
     let may_matter: Vec<Vec<Key>> =
@@ -102,7 +102,7 @@ pub fn depends(
     let asked: Vec<_> = pushes.iter().zip(&first).map(|(push, first)| once(push, first.clone())).collect();
     let found = scenarios.simulate(&copies, &asked, threads, progress)?;
     let mut found: Vec<Answers> = found.into_iter().map(|found| found.answers).collect();
-    // then all others of those scenarios where that made any difference,
+    // then all others of those scenarios where that made a difference,
     let asked: Vec<_> = (pushes.iter().zip(&may_matter))
         .zip(first.iter().zip(&found))
         .map(|((push, keys), (first, found))| {
@@ -118,7 +118,7 @@ pub fn depends(
     for (found, more) in found.iter_mut().zip(scenarios.simulate(&copies, &asked, threads, progress)?) {
         found.extend(more.answers);
     }
-    // and at last those verdicts that may have turned.
+    // and finally the verdicts that may have turned.
     let spread = |was: &Verdict| f64::from(published.end_runs).sqrt() * was.standard_error;
     let doubts: Vec<BTreeSet<(String, String)>> = found
         .iter()
@@ -147,7 +147,7 @@ pub fn depends(
     let repeated = scenarios.simulate(&copies, &asked, threads, progress)?;
     let mut all_turned = Vec::new();
     for ((push, doubts), repeated) in pushes.iter().zip(&doubts).zip(repeated) {
-        // A scenario that the push leaves alone has no answers of its own.
+        // A scenario that the push does not affect has no answers of its own.
         let mut answers = base.answers.clone();
         answers.extend(repeated.answers);
         let is = verdicts(published, |block, row| doubtful(doubts, block, row), &answers);
@@ -190,8 +190,7 @@ fn pushes(scenarios: &Scenarios) -> Vec<Push> {
     pushes
 }
 
-/// Whether one run's change says something else than the mean of several, by more than twice the
-/// spread of one run.
+/// Whether one run's change differs from the mean of several by more than twice the spread of one run.
 fn in_doubt(was: &Verdict, change: f64, spread: f64) -> bool {
     let word = Word::of(change, was.standard_error, was.direction);
     word != was.word && (change - was.change).abs() > 2.0 * spread
@@ -243,7 +242,7 @@ mod tests {
         assert!((3..9).contains(&found.mechanisms_at_work), "{found:?}");
     }
 
-    /// hackbench with one group beside the flood: what its forks cost is asked for only before it is warm.
+    /// hackbench with one group beside the flood: the cost of forks is only used before it is warm.
     #[test]
     fn copies_of_a_warm_run_tell_the_same_on_any_number_of_threads() {
         let mut table = tables().into_iter().find(|table| table.name == "irq-capacity").unwrap();

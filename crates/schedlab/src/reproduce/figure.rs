@@ -1,8 +1,7 @@
-//! What can be read off one run by name.
+//! Figures of one run, by name.
 //!
-//! A figure is a number or a list of CPUs. Its name stands in the files under
-//! `published/` and in nothing else; whatever the workload measures by marks is
-//! found under the name of the measure.
+//! A figure is a number or a list of CPUs. Its name is used only in the files under `published/`. Values that
+//! the workload measures by marks have the name of the measure.
 
 use schedlab_report::metrics::Cause;
 use schedlab_units::Duration;
@@ -92,7 +91,7 @@ pub const FIGURES: &[(&str, &str, Read)] = &[
     ("wake-up latency p99", "the same, 99 of 100", |r, _| latency(r, 99.0)),
 ];
 
-/// Reads a figure by its name; none when the run does not have it.
+/// Reads a figure by its name; `None` if the run does not have it.
 pub fn read(name: &str, run: &Run, workload: &Workload) -> Option<Figure> {
     if name == "fork CPUs" {
         return Some(Figure::Cpus(run.folds.placements.tasks.iter().map(|t| t.to.0).collect()));
@@ -139,7 +138,7 @@ fn per_second(run: &Run, count: u64) -> Option<f64> {
     (run.elapsed > Duration::ZERO).then(|| count as f64 / seconds(run.elapsed))
 }
 
-/// A count of the sample, for the whole that it stands for.
+/// A count of the sample, extrapolated to the whole run.
 fn whole(run: &Run, workload: &Workload, count: u64) -> Option<f64> {
     let index = workload.measures.iter().position(|m| matches!(m.rule, MeasureRule::Whole { .. }))?;
     Some(per_second(run, count)? * run.folds.marks[index].value()?)

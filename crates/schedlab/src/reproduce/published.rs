@@ -26,7 +26,7 @@ pub struct Published {
     pub source: String,
     /// The kernel of the publication.
     pub kernel: String,
-    /// Shares of right signs and of predicted cells inside that must be reached.
+    /// Required shares of right signs and of predicted cells inside.
     pub floor: Floor,
     /// Runs of the quick form.
     pub quick_runs: u32,
@@ -44,7 +44,7 @@ pub struct Published {
     pub file: String,
 }
 
-/// What must be reached at least, as shares of one.
+/// Required minimum, as fractions.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
@@ -69,7 +69,7 @@ pub struct Block {
     pub direction: Direction,
     /// What the rows are.
     pub rows_are: String,
-    /// Keys of rows that the quick form runs; all if there are none.
+    /// Keys of the rows that the quick form runs; all if empty.
     pub quick: Vec<String>,
     /// Its columns.
     pub columns: Vec<Column>,
@@ -82,7 +82,7 @@ pub struct Block {
 pub struct Row {
     /// Its key.
     pub key: String,
-    /// One cell per column; none where nothing was published and nothing is asked.
+    /// One cell per column; `None` where nothing was published.
     pub cells: Vec<Option<Given>>,
 }
 
@@ -91,7 +91,7 @@ pub struct Row {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// What stands in it.
+    /// What it contains.
     pub kind: Kind,
 }
 
@@ -138,7 +138,7 @@ pub enum Kind {
 pub enum Use {
     /// A constant of the machine or model was calibrated on it.
     Cal,
-    /// It has to come out by itself.
+    /// It is predicted.
     Pred,
     /// It is printed for reference.
     Info,
@@ -158,17 +158,17 @@ impl Use {
 /// One cell of a publication.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// The number; none where only words were published.
+    /// The number; `None` if only a description was published.
     pub figure: Option<Figure>,
     /// Whether a change was marked as significant.
     pub significant: bool,
     /// What it is used for.
     pub used: Use,
-    /// How near the simulated one must come.
+    /// How close the simulated one must be.
     pub tolerance: Tolerance,
 }
 
-/// Counted figures that explain why the change helps.
+/// Counts that explain why the change helps.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
@@ -281,7 +281,7 @@ impl Published {
     /// Reads a file.
     ///
     /// # Errors
-    /// A sentence with the file and what in it cannot be understood.
+    /// A sentence with the file and the part that cannot be parsed.
     pub fn parse(file: &str, text: &str) -> Result<Published, Error> {
         let raw: File =
             toml::from_str(text).map_err(|e| Error::new(format!("{file}: {}", e.message().trim())))?;
@@ -306,7 +306,7 @@ impl Published {
         })
     }
 
-    /// All that has to be simulated for these rows: names, no numbers.
+    /// Everything to simulate for these rows: names, no numbers.
     pub fn keys(&self, wanted: impl Fn(&Block, &Row) -> bool) -> Vec<Key> {
         let mut keys = Vec::new();
         for block in &self.blocks {
@@ -317,7 +317,7 @@ impl Published {
         keys
     }
 
-    /// The text of a scenario with the parameters that are smaller where verdicts are repeated.
+    /// The text of a scenario with the smaller parameters used to repeat verdicts.
     pub fn shortened(&self, scenario: &str, text: &str) -> String {
         let Some(smaller) = self.shorter.get(scenario) else { return text.to_string() };
         let mut table: toml::Table = text.parse().expect("scenarios of the project are read by a test");
@@ -326,7 +326,7 @@ impl Published {
         table.to_string()
     }
 
-    /// All that has to be simulated for the changes in these rows, and nothing else.
+    /// Everything to simulate for the changes in these rows, and nothing else.
     pub fn keys_of_changes(&self, wanted: impl Fn(&Block, &Row) -> bool) -> Vec<Key> {
         let mut keys = Vec::new();
         for block in &self.blocks {
@@ -343,12 +343,12 @@ impl Published {
 }
 
 impl Column {
-    /// What this column asks of the simulator in a row.
+    /// The value that this column needs from the simulator in a row.
     pub fn key(&self, row: &str) -> Option<Key> {
         let Kind::Value { key, .. } = &self.kind else { return None };
         let fill = |text: &str| text.replace("{row}", row);
         let named = [&key.scenario, &key.kernel, &key.figure].iter().any(|text| text.contains("{row}"));
-        // A row that names something else is not the scenario's row too.
+        // A row key that is used elsewhere in the column is not also the scenario's row.
         let own = if named { String::new() } else { row.to_string() };
         Some(Key {
             scenario: fill(&key.scenario),
@@ -431,7 +431,7 @@ fn row(texts: &[String], columns: &[Column]) -> Result<Row, String> {
     Ok(Row { key, cells })
 }
 
-/// Reads `58.69 cal 3%`, `32,48,0 pred first3` or, where it follows from other cells, `* pred 8pp`.
+/// Reads `58.69 cal 3%`, `32,48,0 pred first3` or, if derived from other cells, `* pred 8pp`.
 fn given(text: &str, kind: &Kind, before: &[Option<Given>]) -> Result<Option<Given>, String> {
     let Some((first, rest)) = text.split_once(' ') else {
         return if text.is_empty() {
@@ -469,7 +469,7 @@ fn given(text: &str, kind: &Kind, before: &[Option<Given>]) -> Result<Option<Giv
     Ok(Some(Given { figure, significant: first == "*", used, tolerance }))
 }
 
-/// A figure that follows from those of other columns.
+/// A figure derived from other columns.
 pub fn derived(kind: &Kind, number: impl Fn(usize) -> Option<f64>) -> Option<f64> {
     match *kind {
         Kind::Value { .. } => None,

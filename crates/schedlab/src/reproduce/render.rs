@@ -1,4 +1,4 @@
-//! A reproduced table as people read it.
+//! A reproduced table as text.
 
 use std::fmt::Write as _;
 
@@ -159,7 +159,7 @@ fn line(cell: &Cell) -> [String; 9] {
     ]
 }
 
-/// Four digits that count, or all before the point.
+/// Four significant digits, or all before the decimal point.
 fn number(n: f64) -> String {
     let digits = match n.abs() {
         a if a >= 1000.0 => 0,
@@ -179,7 +179,7 @@ fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
         let mut out = String::new();
         for (column, cell) in line.iter().enumerate() {
             let gap = " ".repeat(widths[column] - cell.chars().count());
-            // Names to the left, figures to the right.
+            // Names are aligned left, figures right.
             if (2..5).contains(&column) {
                 _ = write!(out, "  {gap}{cell}");
             } else {

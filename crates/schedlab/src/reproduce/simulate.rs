@@ -1,5 +1,5 @@
-//! Runs what a table asks for. This side gets names of scenarios, rows, kernels and
-//! figures, and gives numbers; what was published it never sees.
+//! Runs the simulations that a table needs. This side takes names of scenarios, rows, kernels and figures,
+//! and returns numbers; it never sees the published ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -61,7 +61,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The machine under this setting; none when its constant has no range there.
+    /// The machine under this setting; `None` if its constant has no range there.
     fn apply(&self, machine: &Machine) -> Option<Machine> {
         let mut machine = machine.clone().without(self.without);
         if let Some((name, end)) = &self.constant {
@@ -83,19 +83,19 @@ impl Setting {
 /// The figures of all seeds for each key.
 pub type Answers = BTreeMap<Key, Vec<Option<Figure>>>;
 
-/// What came of the runs under one setting.
+/// Results of the runs under one setting.
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
     /// Figures.
     pub answers: Answers,
-    /// The constants that the runs of each key asked for.
+    /// The constants that the runs of each key used.
     pub asked: BTreeMap<Key, BTreeSet<String>>,
 }
 
 /// Scenarios by file name, read once.
 pub struct Scenarios {
     by_file: BTreeMap<String, Scenario>,
-    /// Kernels that run instead of those of a name.
+    /// Kernels that run instead of those with a given name.
     instead: BTreeMap<String, Kernel>,
 }
 
@@ -103,7 +103,7 @@ impl Scenarios {
     /// Reads the scenarios that the keys name and finds every row, kernel and figure in them.
     ///
     /// # Errors
-    /// The first name that is not there.
+    /// The first unknown name.
     pub fn read(keys: &[Key], text: impl Fn(&str) -> Option<String>) -> Result<Scenarios, Error> {
         let mut scenarios = BTreeMap::new();
         for key in keys {
@@ -125,10 +125,10 @@ impl Scenarios {
         Ok(scenarios)
     }
 
-    /// Has other kernels run instead of those of a name, which the keys go on to use.
+    /// Replaces kernels by name; the keys continue to use the old names.
     ///
     /// # Errors
-    /// A name that no scenario has.
+    /// A name that no scenario contains.
     pub fn instead(mut self, kernels: &[(String, Kernel)]) -> Result<Scenarios, Error> {
         let names =
             self.by_file.values().flat_map(|scenario| &scenario.kernels).map(|kernel| kernel.name.as_str());
@@ -150,7 +150,7 @@ impl Scenarios {
         self.instead.get(&kernel.name).unwrap_or(kernel)
     }
 
-    /// The scenario of a key, with the places of its row and kernel.
+    /// The scenario of a key, with the indices of its row and kernel.
     fn find(&self, key: &Key) -> Result<(&Scenario, usize, usize), Error> {
         let scenario = &self.by_file[&key.scenario];
         let kernel = scenario.kernels.iter().position(|k| k.name == key.kernel);
@@ -166,7 +166,7 @@ impl Scenarios {
         }
     }
 
-    /// Of these keys those of the first row and kernel of each scenario.
+    /// The keys of the first row and kernel of each scenario.
     pub fn first_of_each(&self, keys: &[Key]) -> Vec<Key> {
         let mut first: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         let place = |key: &Key| self.find(key).map(|(_, row, kernel)| (row, kernel)).ok();
@@ -192,9 +192,9 @@ impl Scenarios {
         names
     }
 
-    /// Figures for the keys asked under each setting. All runs are independent and are spread over
-    /// `threads` threads (0: one per processor); the answer does not depend on how many there are.
-    /// A setting that changes nothing on a scenario's machine runs nothing of it and has no answers there.
+    /// Figures for the requested keys under each setting. All runs are independent and are spread over
+    /// `threads` threads (0: one per processor); the result does not depend on their number. A setting that
+    /// changes nothing on a scenario's machine runs nothing of it and has no answers there.
     ///
     /// # Errors
     /// A run that could not be finished.
@@ -246,10 +246,10 @@ impl Scenarios {
         Ok(found)
     }
 
-    /// Brings rows of the scenarios that have spans to where they are warm, for so many seeds.
+    /// Warms up rows of the scenarios that have spans, for the given number of seeds.
     ///
     /// # Errors
-    /// A run that is never warm.
+    /// A run that never becomes warm.
     pub fn warm_up(
         &self,
         keys: &[Key],
@@ -275,7 +275,7 @@ impl Scenarios {
     }
 }
 
-/// Does jobs on `threads` threads.
+/// Runs jobs on `threads` threads.
 fn spread<J: Sync, T: Send>(
     jobs: &[J],
     threads: usize,
@@ -308,14 +308,14 @@ struct Job<'a> {
     name: &'a str,
     scenario: &'a Scenario,
     row: usize,
-    /// The kernel's place in the scenario.
+    /// The kernel's index in the scenario.
     at: usize,
     kernel: &'a Kernel,
     seed: u64,
     keys: Vec<&'a Key>,
 }
 
-/// What came of it.
+/// Its result.
 struct Done {
     figures: Vec<Option<Figure>>,
     asked: Vec<String>,

@@ -1,11 +1,10 @@
-//! How near a simulated figure has to come to a published one.
+//! How close a simulated figure must be to a published one.
 //!
-//! Written as parts with blanks between, all of which must hold: `15%` (relative
-//! error), `8pp` (distance of a change in percentage points), `-16..-4pp` or
-//! `20..80%` (within these bounds, either of which may be left out), `x0.5..2`
-//! (simulated over published), `sign` (a change in the published direction);
-//! for lists of CPUs `first3` (the same at the start), `counts` (each CPU as
-//! often) and `set` (the same CPUs). `-` asks for nothing.
+//! Written as parts separated by blanks, all of which must hold: `15%` (relative error), `8pp` (distance of a
+//! change in percentage points), `-16..-4pp` or `20..80%` (within these bounds, either of which may be left
+//! out), `x0.5..2` (simulated over published), `sign` (a change in the published direction); for lists of
+//! CPUs `first3` (the same at the start), `counts` (each CPU equally often) and `set` (the same CPUs). `-` is
+//! no condition.
 
 use std::fmt;
 
@@ -34,15 +33,15 @@ impl Tolerance {
     /// Reads it.
     ///
     /// # Errors
-    /// The part that is none.
+    /// The part that cannot be parsed.
     pub fn parse(text: &str) -> Result<Tolerance, String> {
         let words = text.split_whitespace().filter(|word| *word != "-");
         let parts = words.map(part).collect::<Result<Vec<_>, _>>()?;
         Ok(Tolerance { text: text.split_whitespace().collect::<Vec<_>>().join(" "), parts })
     }
 
-    /// Whether a simulated figure is inside; none when nothing is asked or nothing can be said.
-    /// `sign` is whether the direction is right, where there is one.
+    /// Whether a simulated figure is inside; `None` if there is no condition or it cannot be judged. `sign`
+    /// is whether the direction is right, if there is one.
     pub fn judge(
         &self,
         published: Option<&Figure>,

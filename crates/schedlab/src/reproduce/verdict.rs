@@ -9,7 +9,7 @@ use super::figure::Figure;
 use super::published::{Block, Published, Row};
 use super::simulate::{Answers, End};
 
-/// What a change column says of a row.
+/// What a change column says about a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     /// Block of the table.
@@ -36,16 +36,16 @@ impl Verdict {
     }
 }
 
-/// A verdict that is another one under some setting.
+/// A verdict that changes under some setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Turned {
     /// The constant, or the mechanism that was off.
     pub by: String,
     /// The end of its range, for a constant.
     pub end: Option<&'static str>,
-    /// As it is otherwise.
+    /// The verdict without the setting.
     pub was: Verdict,
-    /// As it is then.
+    /// The verdict with it.
     pub is: Verdict,
 }
 
@@ -81,7 +81,7 @@ pub fn verdicts(
     verdicts
 }
 
-/// The verdicts that are others under a setting, by more than twice the standard error of the difference.
+/// The verdicts that change under a setting, by more than twice the standard error of the difference.
 pub fn turned(by: &str, end: Option<End>, was: &[Verdict], is: &[Verdict]) -> Vec<Turned> {
     let pairs = was.iter().filter_map(|was| is.iter().find(|is| is.is_of_same(was)).map(|is| (was, is)));
     pairs

@@ -1,8 +1,8 @@
-//! How well the rules explain what recorded kernels did, as a floor that must hold.
+//! How well the rules explain what recorded kernels did, as a minimum.
 //!
-//! A sample of the recordings in `traces/`; `cargo xtask fidelity` prints all of them. The
-//! floors are the goals of an audit, or, where a recording falls short of a goal for a
-//! reason that `docs/fidelity.md` gives, a little below what it has.
+//! A sample of the recordings in `traces/`; `cargo xtask fidelity` prints all of them. The floors are the
+//! goals of an audit. If a recording misses a goal for a reason given in `docs/fidelity.md`, its floor is
+//! slightly below its value.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -36,8 +36,8 @@ const GOAL: Floor = [990, 990, 990, 980, 850, 900, 990];
 #[track_caller]
 fn check(kernel: &str, load: &str, machines: &[&str], floor: Floor) {
     for (sum, decision) in check_agreement(kernel, load, machines, floor).iter().zip(Decision::ALL) {
-        // The first forks of a recording meet averages that are not settled, so few can be many; and whether a task
-        // makes way depends on virtual times that are closer than events can distinguish.
+        // The first forks of a recording depend on averages that have not settled, so a few can be a large share;
+        // and preemption depends on virtual times that are closer than events can distinguish.
         let few = sum.all() < 100 || decision == Decision::Preempt;
         let kind = decision.name();
         assert!(few || sum.undecided * 20 <= sum.all(), "{kernel} {load} {kind}: {sum:?}");
@@ -95,7 +95,7 @@ fn tasks_in_groups_share_a_cpu_by_the_weights_of_their_groups() {
         check(kernel, "hogs", &[machine], [970, 990, 0, 990, 980, 900, 990]);
         check(kernel, "mixed", &[machine], [990, 990, 0, 980, 900, 900, 990]);
         check(kernel, "moves", &[machine], [970, 990, 0, 980, 850, 0, 990]);
-        // Without what was recorded of groups a CPU is shared out otherwise.
+        // Without the recorded groups a CPU is shared differently.
         let pick = |with_groups| audit_as(kernel, machine, "hogs", with_groups).pick.counts;
         let (known, unknown) = (pick(true), pick(false));
         assert!(known.differs * 10 < unknown.differs, "{kernel}: {known:?}, without groups {unknown:?}");
@@ -122,7 +122,7 @@ fn programs_of_one_idea_each() {
         }
     }
     for kernel in ["6.1", "6.12", "7.2"] {
-        // Picks beside a task that is out of its budget are open.
+        // Picks beside a task that is out of budget are undecided.
         check_agreement(kernel, "deadline", &[machine], [1000, 1000, 0, 1000, 950, 1000, 990]);
         check(kernel, "signals", &[machine], [1000, 1000, 0, 990, 900, 1000, 990]);
         check(kernel, "yield", &[machine], [1000, 1000, 0, 980, 400, 1000, 990]);

@@ -1,7 +1,7 @@
-//! Recordings with damage: lines that are gone, twice there, in the wrong place, or that say something else. Whatever a
-//! reader makes of them, audits and replays follow to the end.
+//! Damaged recordings: lines that are missing, duplicated, misplaced or altered. Whatever a reader makes of them,
+//! audits and replays reach the end.
 //!
-//! `SCHEDLAB_DAMAGED=5000` tries so many variants of each recording.
+//! `SCHEDLAB_DAMAGED=5000` tries 5000 variants of each recording.
 
 use std::io::{Cursor, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,14 +23,14 @@ const RECORDINGS: [(&str, &str, &str); 5] = [
     ("7.2/2x1x8-cluster", "stream-half", "v7.2"),
 ];
 
-/// So many lines of each, from one of these on.
+/// Lines of each, starting at a random one.
 const LINES: usize = 250;
 const STARTS: [usize; 3] = [0, 150, 900];
 
 /// Variants of each without that variable.
 const VARIANTS: usize = 60;
 
-/// What stands in a damaged line instead of a number.
+/// Replacements for a number in a damaged line.
 const NUMBERS: [&str; 12] = [
     "0",
     "1",
@@ -56,7 +56,7 @@ impl Dice {
     }
 }
 
-/// The numbers of a line, by where they begin and end.
+/// The ranges of the numbers in a line.
 fn numbers(line: &str) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     for (at, _) in line.char_indices().filter(|(_, c)| c.is_ascii_digit()) {
@@ -77,14 +77,14 @@ fn alter(lines: &mut [String], dice: &mut Dice) {
     let (start, end) = places[dice.below(places.len())];
     let other = match dice.below(3) {
         0 => NUMBERS[dice.below(NUMBERS.len())].to_owned(),
-        // One digit is another.
+        // Changes one digit.
         1 => {
             let mut digits = lines[at][start..end].to_owned().into_bytes();
             let digit = dice.below(digits.len());
             digits[digit] = b'0' + dice.below(10) as u8;
             String::from_utf8(digits).unwrap()
         }
-        // That of another line: a task that is there, a CPU, a time.
+        // The number of another line: an existing task, a CPU, a time.
         _ => {
             let other = &lines[dice.below(lines.len())];
             let places = numbers(other);

@@ -1,5 +1,5 @@
-//! Detectors on a simulated run: the trouble of the published STREAM runs, found by name,
-//! and gone with the change that was made against it.
+//! Detectors on a simulated run: the problem of the published STREAM runs, found by name, and gone with the
+//! change that fixed it.
 
 use schedlab::report::detect::{Detect, Finding, Findings, Options};
 use schedlab::sched::Kernel;

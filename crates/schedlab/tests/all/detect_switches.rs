@@ -1,4 +1,4 @@
-//! A way out that a detector names must be one that a kernel string understands.
+//! Every remedy that a detector names must be a valid part of a kernel string.
 
 use schedlab::sched::{Kernel, PRESETS};
 

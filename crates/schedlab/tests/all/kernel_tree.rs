@@ -1,4 +1,5 @@
-//! Kernel strings that name a tree. What needs one runs if `SCHEDLAB_TREE` names a tree of Linux 6.12, and else says that it was skipped.
+//! Kernel strings that name a tree. Tests that need a tree run if `SCHEDLAB_TREE` names a tree of Linux 6.12; otherwise
+//! they say that they were skipped.
 
 use schedlab::kernels::{followed, kernel, rules};
 use schedlab::machine::Without;
@@ -9,7 +10,7 @@ use schedlab::{NoFiles, Scenario};
 
 fn scenario() -> Scenario {
     let mut scenario = with_costs("1x1x4");
-    // What searches and passes cost is counted differently: it is left out, so that times are the same too.
+    // The cost of searches and passes is counted differently, so it is left out to make times equal.
     scenario.machine =
         scenario.machine.without(Without::parse("search-costs,cache-lines,kernel-costs").unwrap());
     scenario
@@ -57,13 +58,13 @@ fn our_rules_follow_a_tree_and_say_where_it_differs() {
     let trees = ["", "+NO_TTWU_QUEUE"].map(|part| kernel(&format!("tree:{dir}{part}"), &mut |_| {}).unwrap());
     let found = parting(&scenario, &scenario.rows[0], [&trees[0], &trees[1]]).unwrap().unwrap();
     assert!(found.same > 0 && !found.state.is_empty(), "{found:?}");
-    // The switch is one of our rules too.
+    // The switch is also one of our rules.
     for tree in &trees {
         let all = followed(tree).unwrap();
         assert!(all.placements > 10 && all.elsewhere == 0, "{all:?}");
     }
     assert_eq!(parting(&scenario, &scenario.rows[0], [&trees[0], &trees[0]]).unwrap(), None);
-    // Rules beside the tree that it does not have: they would decide otherwise, and follow its choices.
+    // Rules that the tree does not have, run beside it: they would decide otherwise, and follow its choices.
     let scenario = with_costs("1x2x4");
     let beside = kernel(&format!("tree:{dir}+rules=NO_WA_IDLE"), &mut |_| {}).unwrap();
     assert_eq!(parting(&scenario, &scenario.rows[0], [&trees[0], &beside]).unwrap(), None);

@@ -1,4 +1,4 @@
-//! The domains of every recorded machine, CPU by CPU, against those built here.
+//! The domains of every recorded machine, CPU by CPU, compared with those built here.
 
 use std::fs;
 use std::path::{Path, PathBuf};

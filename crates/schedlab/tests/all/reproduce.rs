@@ -1,4 +1,4 @@
-//! Published tables: every name in them is there, and their numbers reach nothing that simulates.
+//! Published tables: every name in them exists, and nothing that simulates reads their numbers.
 
 use schedlab::reproduce::{Figure, Options, Published, Reproduced, published, reproduce};
 use schedlab::sched::Kernel;

@@ -1,4 +1,4 @@
-//! How the rules of other kernels explain a recording, on the decisions where kernels part.
+//! How the rules of other kernels explain a recording, on the decisions where kernels disagree.
 
 use std::io::{self, Write};
 
@@ -14,19 +14,19 @@ use crate::error::Error;
 use crate::recorded::Recorded;
 use crate::recording::is_read_once;
 
-/// Kernels whose rules are asked: a release of each scheduler that differs much.
+/// Kernels whose rules are used: one release of each scheduler that differs a lot.
 const PRESETS: [&str; 5] = ["v5.5", "v5.18", "v6.1", "v6.12", "v7.2"];
 
-/// Events up to which it is done without being asked for.
+/// Maximum number of events for which this is done by default.
 const EVENTS_MAX: u64 = 500_000;
 
-/// What each kernel says, the audit's own first.
+/// The results of each kernel, the audit's own first.
 pub struct Explained {
     contest: Contest,
     kernels: Vec<String>,
 }
 
-/// Judges one recording by other kernels, if that was asked for or takes little time.
+/// Judges one recording by other kernels, if requested or if it takes little time.
 pub fn of(args: &Audit, audited: &[(&Recorded, Facts, u64)]) -> Result<Option<Explained>, Error> {
     let [(recorded, facts, events)] = audited else {
         if args.contest == When::Always {
@@ -65,7 +65,7 @@ pub fn of(args: &Audit, audited: &[(&Recorded, Facts, u64)]) -> Result<Option<Ex
 }
 
 impl Explained {
-    /// Each kernel with what it says of all contested decisions, the one that agrees most first.
+    /// Each kernel with its result on all contested decisions, the best agreement first.
     fn ranked(&self) -> Vec<(&str, Contested)> {
         let mut ranked: Vec<(&str, Contested)> =
             self.kernels.iter().map(String::as_str).zip(self.contest.total()).collect();

@@ -1,4 +1,4 @@
-//! Verdicts as points in a picture of the trace, on the track of the task they are about.
+//! Verdicts as points in a picture of the trace, on the track of their task.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use schedlab::timeline::{Builder, Chunk};
 use schedlab::trace::Value;
 use schedlab::trace::{Event, Sink, write};
 
-/// What can show a point beside the events.
+/// A sink that can show points in addition to events.
 pub trait Points: Sink {
     /// Shows a point.
     fn point(&mut self, remark: &write::Remark<'_>);

@@ -1,4 +1,4 @@
-//! An audit for people: a table by rule and by fact, then the worst disagreements.
+//! An audit as text: a table by rule and by fact, then the worst disagreements.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use schedlab::sched::Reason;
 
 use crate::count::{are_switches, counted};
 
-/// Reasons of a kind that are printed; the rest are rare.
+/// Number of reasons printed per kind; the rest are rare.
 const REASONS_SHOWN: usize = 8;
 
-/// Prints all of it.
+/// Prints the whole audit.
 pub fn print(out: &mut dyn Write, head: &str, report: &AuditReport) -> io::Result<()> {
     writeln!(out, "{head}, {}", counted(report.events, "event"))?;
     if report.unseen_switches > 0 {

@@ -1,4 +1,4 @@
-//! `schedlab compare --attribute`: which rule and which mechanism carry a difference.
+//! `schedlab compare --attribute`: which rules and mechanisms account for a difference.
 
 use schedlab::Experiment;
 use schedlab::attribute::Account;
@@ -46,7 +46,7 @@ pub fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error>
     for (at, metric) in whole.metrics.iter().enumerate() {
         for (row, of) in metric.rows.iter().enumerate() {
             let cell = &of.cells[1];
-            // Of no change nothing carries a part.
+            // If there is no change, nothing accounts for a part of it.
             let Some(change) = cell.paired.change.filter(|change| change.abs() >= 5e-6) else { continue };
             let name = name_of(&metric.name, &of.key);
             let lines = account.changes(compare, at, row);
@@ -109,7 +109,7 @@ impl Figure {
         (self.change - without) / self.change
     }
 
-    /// The lines that move it.
+    /// The lines that change it.
     fn shown(&self) -> Vec<&Line> {
         let is_seen = |x: f64| x.abs() >= CARRIES * self.change.abs();
         let moves = |line: &&Line| match line {

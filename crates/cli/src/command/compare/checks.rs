@@ -1,4 +1,4 @@
-//! Whether starred verdicts depend on what no source gives: a few more runs, and a line for each.
+//! Whether starred verdicts depend on facts that no source reports: a few more runs, and a line for each.
 
 use schedlab::checks::{Checked, Checks};
 use schedlab::report::{Comparison, Options};
@@ -10,10 +10,10 @@ use crate::args::Compare;
 use crate::error::Error;
 use crate::width::wrapped;
 
-/// A change that moves by less than this part of itself stays as it is.
+/// A change that moves by less than this fraction of itself counts as unchanged.
 const MOVES: f64 = 0.25;
 
-/// What came of the checks of one starred change.
+/// The result of the checks of one starred change.
 pub struct Told {
     metric: String,
     row: String,
@@ -29,13 +29,13 @@ pub struct Verdicts {
     seeds: u32,
 }
 
-/// A starred change: its metric, row and column, and what is known of it.
+/// A starred change: its metric, row and column, and its checks.
 struct Starred {
     at: (usize, usize, usize),
     known: (f64, Option<[f64; 2]>, usize),
 }
 
-/// Runs the checks of what is starred in the table that is in question.
+/// Runs the checks of the starred changes in the table in question.
 pub fn checks(
     args: &Compare,
     runner: &Runner,
@@ -68,7 +68,7 @@ pub fn checks(
     let again = tables(args, &plan.experiment, &more)?;
     let table = again.in_question(args);
     let compare = |base: usize, other: usize| Comparison::new(&table.columns(&[base, other]), options);
-    // Rows without a star did not run again: the places of the others are found by name.
+    // Rows without a star did not run again, so the others are found by name.
     let names = compare(0, 0);
     let mut told = Vec::new();
     for Starred { at: (metric, row, column), known } in starred {

@@ -1,4 +1,4 @@
-//! `schedlab compare --ends`: within what bounds a change lies.
+//! `schedlab compare --ends`: the bounds of a change.
 
 use schedlab::Experiment;
 use schedlab::ends::{End, Ends, Span};
@@ -9,10 +9,10 @@ use super::{Runner, answer, name_of, options, tables, two_columns};
 use crate::args::Compare;
 use crate::error::{Error, Status};
 
-/// Constants that are named for each change, at most.
+/// Maximum number of constants named per change.
 const NAMED: usize = 5;
 
-/// A constant is named if it moves a change by so much of it, or turns it round.
+/// A constant is named if it moves a change by this fraction of it, or changes its sign.
 const MOVES: f64 = 0.25;
 
 /// Runs the sides at every end and prints the span of each change.
@@ -20,7 +20,7 @@ pub fn ends(args: &Compare, experiment: &Experiment) -> Result<Status, Error> {
     let [base, other] = two_columns("--ends", args, experiment)?;
     let options = options(args)?;
     let runner = Runner::new(args);
-    // One run of each side shows which constants are asked for.
+    // One run of each side shows which constants are used.
     let mut first = experiment.nothing();
     runner.extend(experiment, &mut first, 1)?;
     let plan = Ends::plan(base, other)?;

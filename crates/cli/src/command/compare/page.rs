@@ -8,7 +8,7 @@ use schedlab::{Column, Experiment, Judgement, Results, Scenario};
 
 use crate::error::Error;
 
-/// The comparison as a page, with the first run of the row that changes most to look at.
+/// The comparison as a page, with a picture of the first run of the row that changes most.
 pub fn page(
     experiment: &Experiment,
     results: &Results,
@@ -19,7 +19,7 @@ pub fn page(
     let key = &experiment.keys[row];
     let columns = experiment.columns.len();
     let stats = results.perf_stats(experiment);
-    // Where a column lacks a row, no row has as many counts as there are columns.
+    // If a column lacks a row, that row has fewer counts than there are columns.
     let counts =
         if stats.len() == columns * experiment.keys.len() { &stats[row * columns..][..columns] } else { &[] };
     let last = experiment.columns.last().filter(|_| columns > 1);
@@ -42,7 +42,7 @@ pub fn page(
     }))
 }
 
-/// The first run of a row under the first and the last kernel, to look at side by side.
+/// The first run of a row under the first and the last kernel, for viewing side by side.
 pub fn pictures(scenario: &Scenario, row: usize) -> Result<Vec<Picture>, Error> {
     let last = scenario.kernels.last().filter(|_| scenario.kernels.len() > 1);
     let kernels: Vec<&Kernel> = scenario.kernels.first().into_iter().chain(last).collect();

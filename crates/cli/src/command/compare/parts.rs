@@ -1,4 +1,4 @@
-//! Where a kernel tree parts from what it is compared with, printed under the tables.
+//! Where a kernel tree diverges from the side it is compared with, printed under the tables.
 
 use schedlab::parting::{OfCpu, Parting, Placed, parting};
 use schedlab::units::Time;
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 
-/// Two columns and where they part.
+/// Two columns and where they diverge.
 pub struct Parted {
     columns: [String; 2],
-    /// None: never, in the run that was looked at.
+    /// `None` if they never do in the examined run.
     found: Option<Parting>,
 }
 
-/// Where columns part from the first, if any of them is of a kernel tree: in the first run of the first row.
+/// Where columns diverge from the first in the first run of the first row, if any of them is a kernel tree.
 pub fn parts(experiment: &Experiment) -> Result<Vec<Parted>, Error> {
     let (base, others) = experiment.columns.split_first().expect("there is a column");
     let is_tree = |column: &Column| schedlab::kernels::is_tree(column.kernel());
-    // Runs of different things part for other reasons than their kernels.
+    // Runs of different workloads diverge for other reasons than their kernels.
     let compared =
         others.iter().filter(|other| (is_tree(base) || is_tree(other)) && other.is_same_scenario(base));
     let of = |other: &'_ &Column| -> Result<Option<Parting>, Error> {

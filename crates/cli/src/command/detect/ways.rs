@@ -1,7 +1,7 @@
-//! Ways out of what was found in a simulated run, each tried by running it.
+//! Remedies for findings in a simulated run, each tried by running it.
 //!
-//! Those that a finding names are run in any case. For findings that name none, every feature and every form of a rule is
-//! turned over by itself, if the runs are short enough.
+//! Remedies that a finding names are always run. For findings that name none, every feature is flipped and every form
+//! of a rule is tried, one at a time, if the runs are short enough.
 
 use schedlab::Rulebook;
 use schedlab::report::detect::Detected;
@@ -11,43 +11,43 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// So many events may be handled in a search; it is left out where the run has more.
+/// Maximum number of events in a search; the search is skipped if it would need more.
 const EVENTS: u64 = 30_000_000;
 
-/// What came of ways out.
+/// Results of the remedies.
 #[derive(Debug, Default, Serialize)]
 pub struct Ways {
-    /// Those that findings name.
+    /// Remedies that findings name.
     pub tested: Vec<Tested>,
     /// The search for others, if some finding names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
 }
 
-/// A way out that was run.
+/// A remedy that was run.
 #[derive(Debug, Serialize)]
 pub struct Tested {
     switch: String,
     detector: &'static str,
     /// Findings without it and with it.
     found: [u64; 2],
-    /// Time lost, ns.
+    /// Lost time without it and with it, ns.
     lost_ns: [u64; 2],
 }
 
 /// A search over every switch of a kernel.
 #[derive(Debug, Serialize)]
 pub struct Search {
-    /// Switches that were turned over, each by itself.
+    /// Number of switches that were flipped, one at a time.
     pub tried: usize,
     /// Why nothing was tried, if nothing was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
-    /// Those that leave at most half of the time lost, the best first.
+    /// Switches that leave at most half of the lost time, the best first.
     pub found: Vec<Tested>,
 }
 
-/// Tries all ways out; `look` says what is found under a kernel.
+/// Tries all remedies; `look` returns the findings under a kernel.
 pub fn tried(
     detected: &Detected,
     kernel: &Kernel,
@@ -98,7 +98,7 @@ pub fn tried(
     Ok(ways)
 }
 
-/// Every feature turned over, and every other form of a rule, that this kernel obeys.
+/// Every flipped feature, and every other form of a rule, that has an effect in this kernel.
 fn switches(kernel: &Kernel) -> Vec<String> {
     let mut switches = Vec::new();
     for entry in Rulebook::of(kernel).entries {
@@ -128,7 +128,7 @@ fn changed(switch: &str, before: &Detected, after: &Detected) -> Vec<Tested> {
 }
 
 impl Ways {
-    /// The lines for people.
+    /// The text lines.
     pub fn text(&self, kernel: &Kernel) -> String {
         let mut out = String::new();
         if !self.tested.is_empty() {

@@ -1,6 +1,6 @@
 //! `schedlab measure --check mine.toml`: two benchmarks of perf, run on this host and predicted from its measured file.
 //!
-//! Nothing is fitted to them. What they take here and what is predicted stand side by side, with their ratio.
+//! Nothing is fitted to them. Measured and predicted times are printed side by side, with their ratio.
 
 use std::process::Command;
 
@@ -17,10 +17,10 @@ const RUNS: usize = 5;
 /// Turns of `perf bench sched pipe`.
 const TURNS: u32 = 200_000;
 
-/// Turns that are simulated of it: each is like the other.
+/// Number of turns simulated; all turns are alike.
 const SIMULATED: u32 = 4_000;
 
-/// Groups of `perf bench sched messaging`, and messages of each sender to each receiver.
+/// Groups of `perf bench sched messaging`, and messages from each sender to each receiver.
 const GROUPS: u32 = 4;
 const LOOPS: u32 = 100;
 
@@ -30,7 +30,7 @@ struct Bench {
     arguments: Vec<String>,
     scenario: String,
     measure: &'static str,
-    /// Simulated seconds times this are those of the benchmark.
+    /// Factor from simulated seconds to those of the benchmark.
     times: f64,
 }
 
@@ -73,7 +73,7 @@ fn seconds_of(text: &str) -> Option<f64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Prints what the host takes beside what is predicted.
+/// Prints measured times beside predicted ones.
 pub fn run(machine: &Machine, kernel: &Kernel) -> Result<(), Error> {
     let mut lines = vec![format!(
         "{:<24}{:>12}{:>22}{:>14}{:>9}",

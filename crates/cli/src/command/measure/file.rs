@@ -1,4 +1,4 @@
-//! The machine file that a measurement becomes: the topology, and each constant with its spread and how it was found.
+//! The machine file of a measurement: the topology, and each constant with its spread and how it was measured.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ pub struct Findings {
     /// As `schedlab topo host` has it.
     pub topology: Topology,
     constants: Vec<Constant>,
-    /// How long a CPU takes to come back from being idle for long.
+    /// How long a CPU takes to leave idle after a long time.
     pub idle_exit: Option<Figure>,
     /// What could not be measured, each in a sentence.
     pub missing: Vec<String>,
@@ -27,12 +27,12 @@ struct Constant {
 }
 
 impl Findings {
-    /// Nothing is known but the topology.
+    /// Only the topology is known.
     pub fn new(topology: Topology) -> Findings {
         Findings { topology, constants: Vec::new(), idle_exit: None, missing: Vec::new() }
     }
 
-    /// A constant of the machine, in the unit of its table, and how it was found; what was found before is replaced.
+    /// A constant of the machine, in the unit of its table, and how it was measured; replaces an earlier value.
     pub fn set(&mut self, table: &'static str, name: &'static str, figure: Figure, how: impl Into<String>) {
         self.constants.retain(|known| (known.table, known.name) != (table, name));
         self.constants.push(Constant { table, name, figure, how: how.into() });

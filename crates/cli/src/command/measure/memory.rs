@@ -1,4 +1,4 @@
-//! The cost of memory: a chase through caches, a stream through memory, a cache that is filled again after a move.
+//! The cost of memory: pointer chasing through caches, streaming through memory, refilling a cache after a move.
 
 use std::sync::Barrier;
 use std::time::Instant;
@@ -29,7 +29,7 @@ fn cycle(bytes: u64) -> Vec<u64> {
     buffer
 }
 
-/// Follows so many links; ns each.
+/// Follows the given number of links; ns per link.
 fn chase(buffer: &[u64], links: usize) -> f64 {
     let began = Instant::now();
     let mut at = 0;
@@ -40,7 +40,7 @@ fn chase(buffer: &[u64], links: usize) -> f64 {
     began.elapsed().as_nanos() as f64 / links as f64
 }
 
-/// Latency of a read that depends on the one before, ns, in a buffer of so many bytes.
+/// Latency of a read that depends on the previous one, ns, in a buffer of `bytes`.
 pub fn latency(cpu: CpuId, bytes: u64) -> Result<Figure, String> {
     on(cpu, || {
         let buffer = cycle(bytes);
@@ -61,7 +61,7 @@ fn sum(buffer: &[u64]) -> u64 {
     sums.iter().fold(0, |all, sum| all.wrapping_add(*sum))
 }
 
-/// What CPUs read from memory at once, all together, MB/s; each has a buffer of its own of so many bytes.
+/// Total bandwidth of CPUs that read from memory at the same time, MB/s; each has its own buffer of `bytes`.
 pub fn bandwidth(cpus: &[CpuId], bytes: u64) -> Result<Figure, String> {
     let meet = Barrier::new(cpus.len());
     let rates = std::thread::scope(|scope| {
@@ -92,7 +92,7 @@ pub fn bandwidth(cpus: &[CpuId], bytes: u64) -> Result<Figure, String> {
     Ok(Figure::of_rates((0..PASSES).map(|pass| rates.iter().map(|of| of[pass]).sum()).collect()))
 }
 
-/// What a line costs more when a task first reads its data on another CPU than where it last was, ns, read in order.
+/// Extra cost per line when a task first reads its data on a CPU other than its last, ns, in order.
 pub fn refill(from: CpuId, to: CpuId, bytes: u64) -> Result<Figure, String> {
     let mut buffer: Vec<u64> = (0..bytes / 8).collect();
     let lines = (bytes / 64) as f64;

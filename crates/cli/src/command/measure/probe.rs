@@ -1,9 +1,9 @@
-//! Small programs that measure this host: what each system call, switch, wake-up and line of a cache costs.
+//! Small programs that measure this host: the cost of each system call, switch, wake-up and cache line.
 //!
-//! A probe runs a loop long enough to dwarf the clock and short enough to fall between two interrupts mostly, many times over,
-//! and gives every pass. A quarter of the passes is quicker than the value, so that neighbours who take the CPU for most of
-//! the time do not spoil it; a tenth and the half are its spread. Tasks are bound to CPUs, which are taken from those that
-//! this process may use.
+//! A probe runs a loop many times and records every pass. A pass is long enough to dwarf the cost of reading the clock
+//! and short enough to fall between two interrupts most of the time. The value is the fastest quartile, so that other
+//! load on the CPU for most of the time does not spoil it; the fastest tenth and the median are its spread. Tasks are
+//! bound to CPUs that this process may use.
 
 use std::io::{Read, Write};
 use std::sync::Barrier;
@@ -28,27 +28,27 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Of passes in any order, one at least.
+    /// From passes in any order, at least one.
     pub fn of(mut passes: Vec<f64>) -> Figure {
         passes.sort_by(f64::total_cmp);
         let at = |part: f64| passes[((passes.len() - 1) as f64 * part).round() as usize];
         Figure { value: at(0.25), low: at(0.1), high: at(0.5) }
     }
 
-    /// The same of rates, of which a quarter is higher.
+    /// The same for rates, of which a quarter is higher.
     pub fn of_rates(mut passes: Vec<f64>) -> Figure {
         passes.sort_by(f64::total_cmp);
         let at = |part: f64| passes[((passes.len() - 1) as f64 * part).round() as usize];
         Figure { value: at(0.75), low: at(0.5), high: at(0.9) }
     }
 
-    /// The same less what is known of a part of it, but not less than nothing.
+    /// The same minus a known part of it, but not below zero.
     pub fn less(self, part: f64) -> Figure {
         let minus = |value: f64| (value - part).max(0.0);
         Figure { value: minus(self.value), low: minus(self.low), high: minus(self.high) }
     }
 
-    /// The same so many times over.
+    /// The same multiplied by a factor.
     pub fn times(self, factor: f64) -> Figure {
         Figure { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
@@ -113,8 +113,8 @@ pub fn pipe_call(cpu: CpuId) -> Result<Figure, String> {
     on(cpu, probe)
 }
 
-/// How much of a call on a pipe differs from call to call, in thousandths: the mean without the longest hundredth, which
-/// interrupts hit, over the quickest tenth.
+/// How much a call on a pipe varies from call to call, in thousandths: the mean without the longest hundredth, which
+/// interrupts hit, over the fastest tenth.
 pub fn pipe_spread(cpu: CpuId) -> Result<Figure, String> {
     let (mut reader, mut writer) = std::io::pipe().map_err(|e| format!("no pipe can be made: {e}"))?;
     let probe = move || {
@@ -226,7 +226,7 @@ pub fn ping_pong(by: By, cpus: [CpuId; 2], pause: Duration) -> Result<Figure, St
     Ok(Figure::of(times).less(pause.as_nanos() as f64).times(0.5))
 }
 
-/// How long after it was to expire a timer has its task running again, ns, from an idle CPU.
+/// How long after its expiry a timer's task runs again, ns, from an idle CPU.
 pub fn timer(cpu: CpuId) -> Result<Figure, String> {
     let probe = || {
         _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -243,7 +243,8 @@ pub fn timer(cpu: CpuId) -> Result<Figure, String> {
     on(cpu, probe)
 }
 
-/// How long a wake-up takes that finds its CPU long idle, ns: from the post to when the other runs.
+/// How long a wake-up takes if its CPU has been idle for a long time, ns: from the post until the other task
+/// runs.
 pub fn wake_from_idle(cpus: [CpuId; 2]) -> Result<Figure, String> {
     let word = AtomicU32::new(0);
     let (clock, rounds) = (Instant::now(), 150);
@@ -284,12 +285,12 @@ pub fn wake_from_idle(cpus: [CpuId; 2]) -> Result<Figure, String> {
     })
 }
 
-/// Work that only computes: a chain in which each turn takes two cycles, and no other way to do it.
+/// Work that only computes: a dependency chain of two cycles per turn that cannot be shortened.
 fn chain(turns: u64) -> u64 {
     (0..turns).fold(0x9e37_79b9, |x: u64, i| x.rotate_left(7) ^ i)
 }
 
-/// Work with several chains at once, as programs have it: two threads of a core share it.
+/// Work with several chains at once, as in real programs: two threads of a core share it.
 fn mixed(turns: u64) -> u64 {
     let mut table = [0u64; 512];
     let mut x = [1u64, 2, 3, 4];
@@ -303,7 +304,7 @@ fn mixed(turns: u64) -> u64 {
     table.iter().fold(x[0], |sum, x| sum ^ x)
 }
 
-/// Turns per microsecond of some work on CPUs that all do it at once: the mean of them in each pass.
+/// Turns per microsecond on CPUs that all do the work at once: their mean in each pass.
 fn rates(cpus: &[CpuId], work: fn(u64) -> u64, turns: u64) -> Result<Figure, String> {
     let meet = Barrier::new(cpus.len());
     let passes = std::thread::scope(|scope| {
@@ -338,7 +339,7 @@ pub fn clock(cpus: &[CpuId]) -> Result<Figure, String> {
     Ok(rates(cpus, chain, 500_000)?.times(2.0))
 }
 
-/// How much of its work alone a thread of a core does while the others of the core work, in thousandths.
+/// Throughput of a core's thread while the core's other threads work, in thousandths of its throughput alone.
 pub fn smt_share(core: &[CpuId]) -> Result<Figure, String> {
     let alone = rates(&core[..1], mixed, 100_000)?;
     Ok(rates(core, mixed, 100_000)?.times(1000.0 / alone.value))

@@ -1,4 +1,5 @@
-//! The probes as simulated programs: prices that no probe shows alone are chosen so that the simulated probe takes as long.
+//! The probes as simulated programs: prices that no probe can isolate are chosen so that the simulated probe takes as
+//! long.
 
 use schedlab::machine::Machine;
 use schedlab::sched::Kernel;
@@ -48,7 +49,7 @@ pub fn measured(text: &str, machine: &Machine, name: &str) -> Result<f64, Error>
     value.ok_or_else(|| Error::new(format!("the simulated probe has no {name}")))
 }
 
-/// Where a line through two points of a quantity comes to what was measured, within bounds.
+/// Where a line through two points of a quantity reaches the measured value, within bounds.
 pub fn solve([x0, x1]: [f64; 2], [y0, y1]: [f64; 2], wanted: f64, bounds: [f64; 2]) -> f64 {
     if y1 == y0 {
         return x0;
@@ -70,7 +71,7 @@ mod tests {
             let before = ping_pong(&machine, &kernel, by, same).unwrap();
             machine.set("cost.context_switch_ns", 2_000).unwrap();
             let after = ping_pong(&machine, &kernel, by, same).unwrap();
-            // What runs longer meets a few ticks more.
+            // A longer run has a few more ticks.
             assert!((after - before - 1_000.0).abs() < 100.0, "{by:?}: {before} {after}");
         }
         assert_eq!(solve([1.0, 2.0], [10.0, 20.0], 25.0, [0.0, 9.0]), 2.5);

@@ -1,4 +1,4 @@
-//! What each control group is given: shares, quotas, CPUs.
+//! The settings of each control group: shares, quotas, CPUs.
 
 use super::host::Host;
 
@@ -19,10 +19,10 @@ const FILES: [&str; 13] = [
     "cpu.cfs_burst_us",
 ];
 
-/// Groups below each other that are looked at.
+/// Maximum depth of nested groups.
 const DEPTH_MAX: usize = 32;
 
-/// A line for each file: its path below where the groups are mounted, and its text.
+/// A line for each file: its path below the mount point, and its text.
 pub fn cgroups(host: &Host) -> String {
     let has = |options: &str, controller: &str| options.split(',').any(|option| option == controller);
     let mut lines = String::new();

@@ -1,8 +1,7 @@
-//! Pages out of the kernel's buffers into files, one per CPU, before the buffers run over.
+//! Moves pages from the kernel's buffers into files, one per CPU, before the buffers overflow.
 //!
-//! Pages are copied as they are. How long to wait between two rounds follows from how
-//! full the fullest buffer was: a quiet machine is looked at twice a second, a busy
-//! one so often that its buffers stay a quarter full.
+//! Pages are copied unchanged. The wait between two rounds depends on how full the fullest buffer was: a
+//! quiet machine is polled twice a second, a busy one so often that its buffers stay a quarter full.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -29,9 +28,9 @@ struct Cpu {
     bytes: u64,
 }
 
-/// Between these the wait is chosen.
+/// Bounds of the wait.
 const WAIT: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(500)];
-/// How many times a buffer may grow fuller from one round to the next before it runs over.
+/// By which factor a buffer may get fuller from one round to the next before it overflows.
 const ROOM: u32 = 4;
 
 /// A CPU's pages in their file.
@@ -45,7 +44,7 @@ pub struct Spooled {
 }
 
 impl Drain {
-    /// Opens the buffers of an instance, which have so many KiB each.
+    /// Opens the buffers of an instance, with the given KiB each.
     pub fn new(
         instance: &Instance<'_>,
         folder: &Path,
@@ -64,7 +63,7 @@ impl Drain {
         Ok(Drain { cpus, page: vec![0; page_size], pages_max, wait: WAIT[0] })
     }
 
-    /// Takes what is there.
+    /// Takes the available pages.
     pub fn round(&mut self) -> Result<(), Error> {
         let mut fullest = 0;
         for cpu in &mut self.cpus {
@@ -97,7 +96,7 @@ impl Drain {
 }
 
 impl Cpu {
-    /// Copies pages until there is none, and says how many.
+    /// Copies pages until there are none, and returns their number.
     fn take(&mut self, page: &mut [u8]) -> io::Result<u64> {
         let mut pages = 0;
         loop {
@@ -114,7 +113,7 @@ impl Cpu {
             if filled == 0 {
                 return Ok(pages);
             }
-            // A page says itself how much of it is used.
+            // A page itself records how much of it is used.
             page[filled..].fill(0);
             self.spool.write_all(page)?;
             self.bytes += page.len() as u64;
@@ -125,7 +124,7 @@ impl Cpu {
 
 /// The wait after which the fullest buffer would be a quarter full, at the rate of the last one.
 fn next_wait(last: Duration, fullest: u64, pages_max: u64) -> Duration {
-    // A page is taken however little is on it.
+    // A page is taken even if it contains little.
     let pages = u32::try_from(fullest).unwrap_or(u32::MAX).saturating_sub(1).max(1);
     let aim = u32::try_from(pages_max).unwrap_or(u32::MAX) / ROOM;
     (last.saturating_mul(aim.max(1)) / pages).clamp(WAIT[0], WAIT[1])

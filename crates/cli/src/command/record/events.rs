@@ -2,9 +2,9 @@
 
 /// Tracepoints as SYSTEM/NAME; those a kernel does not have are left out.
 ///
-/// The audit follows switches, wake-ups, migrations, forks and exits; the detectors
-/// also take the time that interrupts steal, and names as they change; the tables of
-/// perf sched take run times from the scheduler's own accounting. New tasks are placed by how deep idle CPUs sleep.
+/// The audit follows switches, wake-ups, migrations, forks and exits; the detectors also take the time that
+/// interrupts steal, and names as they change; the tables of perf sched take run times from the scheduler's own
+/// accounting. The placement of new tasks depends on how deep idle CPUs sleep.
 pub const EVENTS: &[&str] = &[
     "sched/sched_switch",
     "sched/sched_waking",
@@ -30,5 +30,5 @@ pub const EVENTS: &[&str] = &[
     "power/cpu_idle",
 ];
 
-/// Without this one there is nothing to look at.
+/// Without this event there is nothing to analyse.
 pub const INDISPENSABLE: &str = "sched/sched_switch";

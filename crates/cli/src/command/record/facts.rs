@@ -1,7 +1,7 @@
-//! What the audit has to know beside the trace: the machine and how its scheduler was set.
+//! What an audit needs besides the trace: the machine and the settings of its scheduler.
 //!
-//! Files and their forms are those of the recordings under `traces/`: a line for each
-//! file of the kernel, its path and its content.
+//! Files have the names and formats of the recordings under `traces/`: a line for each file of the kernel,
+//! its path and its content.
 
 use std::io::Read;
 
@@ -12,7 +12,7 @@ use super::host::{Host, open_without_waiting};
 /// A file of facts: its name and its text.
 pub type Fact = (&'static str, String);
 
-/// The file that says whether a scheduler of sched_ext is at work.
+/// The file that shows whether a sched_ext scheduler is active.
 const SCHED_EXT: &str = "/sys/kernel/sched_ext/state";
 
 /// All facts that the host provides, and sentences about missing ones.
@@ -111,7 +111,7 @@ fn topology(host: &Host) -> String {
 
 /// The numbers of the scheduler in debugfs, down to one folder below.
 fn tunables(host: &Host, debug: &str) -> String {
-    // Their output grows with the number of tasks, and servers have a folder per CPU, of which the first is kept.
+    // These grow with the number of tasks; servers have a folder per CPU, and only the first is kept.
     const OTHERS: [&str; 5] = ["debug", "features", "domains", "fair_server", "ext_server"];
     let mut lines = String::new();
     let names = host.names(debug).into_iter().filter(|name| !OTHERS.contains(&name.as_str()));
@@ -175,12 +175,12 @@ fn config(host: &Host) -> String {
     text.lines().filter(is_ours).map(|line| format!("{line}\n")).collect()
 }
 
-/// What the kernel's log says of CPUs and domains; nothing when its beginning is lost, for
-/// then half of the domains may be, too.
+/// What the kernel log says about CPUs and domains; empty if its beginning is lost, because then half of the
+/// domains may be lost, too.
 fn log(host: &Host) -> String {
     let Ok(mut file) = open_without_waiting(&host.path("/dev/kmsg")) else { return String::new() };
     let (mut text, mut record) = (Vec::new(), vec![0; 16 << 10]);
-    // Each read gives one record, and an error when there is none left.
+    // Each read returns one record, and an error if none is left.
     while let Ok(read @ 1..) = file.read(&mut record) {
         text.extend_from_slice(&record[..read]);
     }

@@ -1,7 +1,7 @@
 //! The recording's folder, which appears whole or not at all.
 //!
-//! It is filled beside its place, as `NAME.partial`, and renamed in the end. Whatever
-//! fails before that, the folder is taken away.
+//! It is filled as `NAME.partial` beside its final place, and renamed at the end. If anything fails before
+//! that, the folder is removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Makes it, unless there is something in its place.
+    /// Creates it, unless something is in its place.
     pub fn new(place: &Path) -> Result<Partial, Error> {
         let shown = place.display();
         if place == Path::new("-") {
@@ -68,7 +68,7 @@ impl Partial {
             .map_err(|error| Error::file(&path, &error))
     }
 
-    /// Moves it to its place, or to `NAME-2` and so on where something has appeared there meanwhile. Returns where it is.
+    /// Moves it to its place, or to `NAME-2` and so on if something has appeared there meanwhile. Returns its path.
     pub fn finish(self) -> Result<PathBuf, Error> {
         let mut place = self.place.clone();
         for number in 2..100 {
@@ -92,7 +92,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // Once it is renamed there is nothing here.
+        // After the rename there is nothing here.
         let _ = fs::remove_dir_all(&self.partial);
     }
 }

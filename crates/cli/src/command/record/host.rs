@@ -1,19 +1,19 @@
-//! The host that is recorded: its files, below a root that tests put elsewhere.
+//! The recorded host: its files, below a root that tests replace.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// More than any of the files that are given at once.
+/// Larger than any of the files that must be read at once.
 const AT_ONCE: usize = 64 << 10;
 
-/// Where the files of a host are, and how its kernel makes and unmakes a trace instance.
+/// Where the files of a host are, and how its kernel creates and removes a trace instance.
 pub struct Host {
     root: PathBuf,
-    /// Making the folder makes the files in it: the kernel's doing.
+    /// Creates the folder; the kernel then creates the files in it.
     pub make_instance: fn(&Path) -> io::Result<()>,
-    /// Removing the folder removes the files in it.
+    /// Removes the folder; the kernel then removes the files in it.
     pub remove_instance: fn(&Path) -> io::Result<()>,
 }
 
@@ -27,7 +27,7 @@ impl Host {
         }
     }
 
-    /// A host whose files lie below a folder.
+    /// A host whose files are below a folder.
     #[cfg(test)]
     pub fn below(
         root: &Path,
@@ -42,7 +42,7 @@ impl Host {
         self.root.join(absolute.trim_start_matches('/'))
     }
 
-    /// The text of a file, without the space at its end; nothing where there is no such file.
+    /// The text of a file, without trailing space; `None` if there is no such file.
     pub fn text(&self, absolute: &str) -> Option<String> {
         Some(String::from_utf8_lossy(&self.bytes(absolute)?).trim_end().to_owned())
     }
@@ -62,7 +62,7 @@ impl Host {
         }
     }
 
-    /// Names in a folder in order; none where there is no such folder.
+    /// Names in a folder, in order; empty if there is no such folder.
     pub fn names(&self, absolute: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(absolute)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -71,7 +71,7 @@ impl Host {
         names
     }
 
-    /// Names that are a word and a number, in order of the numbers: `cpu0`, `cpu1`.
+    /// Names that consist of a word and a number, in order of the numbers: `cpu0`, `cpu1`.
     pub fn numbered(&self, absolute: &str, word: &str) -> Vec<(usize, String)> {
         let number = |name: String| Some((name.strip_prefix(word)?.parse().ok()?, name));
         let mut names: Vec<(usize, String)> = self.names(absolute).into_iter().filter_map(number).collect();
@@ -79,7 +79,7 @@ impl Host {
         names
     }
 
-    /// The first place where a kind of filesystem is mounted, as a path of the host.
+    /// The first mount point of a kind of filesystem, as a path of the host.
     pub fn mounted(&self, kind: &str) -> Option<String> {
         self.mounts().into_iter().find(|(_, found, _)| found == kind).map(|(place, ..)| place)
     }
@@ -95,7 +95,7 @@ impl Host {
     }
 }
 
-/// Opens a file of the kernel that would make its reader wait until there is more.
+/// Opens a kernel file that would block its reader until there is more data.
 pub fn open_without_waiting(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }

@@ -1,4 +1,4 @@
-//! `schedlab record`: what the scheduler of this host does, with all that an audit asks.
+//! `schedlab record`: what the scheduler of this host does, with everything that an audit needs.
 //!
 //! ```text
 //! DIR/trace.dat               pages of the kernel's ring buffers, as trace-cmd writes them
@@ -111,7 +111,7 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
     if let Some(time) = time {
         stop.after(Duration::from_nanos(time.0));
     }
-    // A command has the terminal for itself.
+    // A command has the terminal to itself.
     let progress = args.command.is_empty().then(|| begun(args));
     let ended = loop {
         drain.round()?;
@@ -182,7 +182,7 @@ fn begun(args: &Record) -> Progress {
     Progress::of_recording(&folder)
 }
 
-/// Refuses before anything is touched.
+/// Checks all requirements before anything is touched.
 fn must_be_able(host: &Host) -> Result<(), Error> {
     if cfg!(target_endian = "big") {
         return Err(Error::new("on a big-endian machine record with trace-cmd; its trace.dat is read here"));
@@ -196,7 +196,7 @@ fn must_be_able(host: &Host) -> Result<(), Error> {
     }
 }
 
-/// Counters around the recording, where the kernel keeps them.
+/// Counters before and after the recording, if the kernel keeps them.
 fn schedstat(host: &Host, folder: &Partial, name: &str) -> Result<(), Error> {
     match host.text("/proc/schedstat") {
         Some(text) => folder.write(name, &(text + "\n")),

@@ -1,4 +1,4 @@
-//! What ends a recording: its time is over, the command ended, or the user wants no more.
+//! What ends a recording: its time is over, the command ended, or the user interrupts it.
 
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -8,17 +8,17 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::Error;
 
-/// How long a command that is asked to end may take.
+/// How long a command may take to terminate.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The time that was asked for is over.
+    /// The requested time is over.
     Time,
     /// The command ended.
     Command(ExitStatus),
-    /// Ctrl-C, or a signal that ends programs.
+    /// Ctrl-C, or a signal that terminates programs.
     Interrupt,
 }
 
@@ -31,7 +31,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Waits for interrupts alone.
+    /// Waits only for interrupts.
     pub fn new() -> Stop {
         let (sender, receiver) = channel();
         Stop { sender, receiver, end: None, command: None }
@@ -46,12 +46,12 @@ impl Stop {
         }
     }
 
-    /// Also ends after that time from now on.
+    /// Also ends after the given time from now.
     pub fn after(&mut self, time: Duration) {
         self.end = Instant::now().checked_add(time);
     }
 
-    /// Starts a command, and also ends with it.
+    /// Starts a command, and also ends when the command ends.
     pub fn with(&mut self, command: &[String]) -> Result<(), Error> {
         let Some((program, args)) = command.split_first() else { return Ok(()) };
         let child = Command::new(program).args(args).spawn();
@@ -66,15 +66,16 @@ impl Stop {
         Ok(())
     }
 
-    /// Ends the command after an interrupt, which reaches it by itself only from the terminal. Whether it has ended.
+    /// Terminates the command after an interrupt, because only an interrupt from the terminal reaches it directly.
+    /// Returns whether it has ended.
     pub fn end_command(&self) -> bool {
         let Some(command) = self.command else { return true };
-        // It is gone if it ended at that moment.
+        // It may have ended at this moment.
         let _ = kill_process(command, Signal::TERM);
         matches!(self.receiver.recv_timeout(PATIENCE), Ok(Ended::Command(_)))
     }
 
-    /// Waits that long, or shorter when it ends meanwhile.
+    /// Waits for the given time, or until the recording ends.
     pub fn wait(&self, wait: Duration) -> Option<Ended> {
         let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
         match self.receiver.recv_timeout(left.map_or(wait, |left| left.min(wait))) {

@@ -30,9 +30,8 @@ struct Autogroup {
 }
 
 impl Tasks {
-    /// Looks at all tasks that there are; those seen before and gone now stay. What it gives
-    /// are the groups of those that are there now: a line for the hierarchy that shares out
-    /// CPUs, then one for each task.
+    /// Reads all existing tasks; tasks that have ended since stay in the list. Returns the groups of the
+    /// existing tasks: a line for the hierarchy with the CPU controller, then one for each task.
     pub fn look(&mut self, host: &Host) -> String {
         let mut groups = format!("hierarchy {}\n# tid pid cgroup autogroup nice comm\n", hierarchy(host));
         for (_, process) in host.numbered("/proc", "") {
@@ -87,17 +86,17 @@ fn hierarchy(host: &Host) -> String {
     own.lines().find_map(with_cpu).unwrap_or_else(|| "0".to_owned())
 }
 
-/// `/autogroup-47 nice 0`; empty for what is not in a session, as kernel threads are.
+/// `/autogroup-47 nice 0`; empty for tasks without a session, such as kernel threads.
 fn autogroup(host: &Host, process: &str) -> Option<Autogroup> {
     let text = host.text(&format!("/proc/{process}/autogroup"))?;
     let (number, nice) = text.strip_prefix("/autogroup-")?.split_once(" nice ")?;
     Some(Autogroup { number: number.parse().ok()?, nice: nice.parse().ok()? })
 }
 
-/// None when the task has ended meanwhile.
+/// `None` if the task has ended meanwhile.
 fn task(host: &Host, process: &str, place: &str, autogroup: Option<Autogroup>) -> Option<Task> {
     let stat = host.text(&format!("{place}/stat"))?;
-    // A name may hold spaces and brackets, so the last bracket ends it.
+    // A name may contain spaces and brackets, so the last bracket ends it.
     let (head, rest) = stat.rsplit_once(") ")?;
     let (_, comm) = head.split_once(" (")?;
     let number = |field: usize| rest.split(' ').nth(field - 3)?.parse().ok();

@@ -1,4 +1,4 @@
-//! Recording a host that is a folder: its tracefs behaves like the kernel's as far as files can.
+//! Recording a host that is a folder: its tracefs behaves like the kernel's as far as plain files can.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0
 \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;
 \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
 
-/// A fork by task 7 on CPU 1; its page and the format it was written by.
+/// A fork by task 7 on CPU 1: its page and the format of its event.
 fn recorded_elsewhere() -> (Vec<u8>, String) {
     let mut writer = TraceDat::new(Vec::new(), Cursor::new(Vec::new()), 1);
     writer.event(&Event {
@@ -35,7 +35,7 @@ fn recorded_elsewhere() -> (Vec<u8>, String) {
     let text = String::from_utf8_lossy(&file);
     let start = text.find("name: sched_process_wait").expect("the format is in the file");
     let end = start + text[start..].find("\nname: ").unwrap_or(text.len() - start);
-    // Behind a format stands the length of the next one.
+    // A format is followed by the length of the next one.
     let format = text[start..end].trim_end_matches(|c: char| c != '\n').to_owned();
     (page, format)
 }
@@ -46,7 +46,7 @@ fn put(root: &Path, path: &str, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap();
 }
 
-/// What the kernel does when the folder of an instance is made.
+/// What the kernel does when the folder of an instance is created.
 fn make_instance(path: &Path) -> io::Result<()> {
     fs::create_dir(path)?;
     let tracefs = path.parent().unwrap().parent().unwrap();
@@ -64,7 +64,7 @@ fn make_instance(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Before the files of an instance are gone the test looks at them.
+/// The test checks the files of an instance before they are removed.
 fn remove_instance(path: &Path) -> io::Result<()> {
     let kept = path.parent().unwrap().parent().unwrap().join("removed");
     let _ = fs::remove_dir_all(&kept);
@@ -251,7 +251,7 @@ fn time_ends_it() {
     assert_eq!(error, "\"soon\" is no length of time; write it like 250us, 4ms or 1.5s");
 }
 
-/// Records a host that something was done to; the error, and that nothing is left of the recording.
+/// Records a modified host; returns the error, and checks that nothing is left of the recording.
 #[track_caller]
 fn refused(change: impl FnOnce(&Path, &mut Record), error: &str) {
     let folder = tempfile::tempdir().unwrap();

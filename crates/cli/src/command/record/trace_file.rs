@@ -1,4 +1,4 @@
-//! One trace.dat of what the buffers gave, and how much was lost.
+//! Writes one trace.dat from the content of the buffers, and counts lost events.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,7 +49,7 @@ pub fn describe(
     }
 }
 
-/// The size of a page of the buffers: what stands before the records and they themselves.
+/// The size of a page of the buffers: the header and the records.
 pub fn page_size(host: &Host, tracefs: &str) -> Result<usize, Error> {
     let path = format!("{tracefs}/events/header_page");
     let text = host.text(&path).unwrap_or_default();
@@ -72,7 +72,7 @@ pub fn saved_comms(host: &Host, tracefs: &str) -> BTreeMap<Pid, Comm> {
     text.lines().filter_map(saved).collect()
 }
 
-/// Puts the pages behind their description, and takes the files they were in away.
+/// Appends the pages to their description, and removes their temporary files.
 pub fn write(path: &Path, recorded: &Recorded, spooled: &[Spooled]) -> Result<(), Error> {
     let nr_cpus = spooled.iter().map(|pages| pages.cpu + 1).max().unwrap_or(0);
     let mut sizes = vec![0; nr_cpus];
@@ -88,7 +88,7 @@ pub fn write(path: &Path, recorded: &Recorded, spooled: &[Spooled]) -> Result<()
     file.flush().map_err(|error| Error::file(path, &error))
 }
 
-/// How many events were recorded, and how many lost, by the kernel's own count.
+/// Number of recorded and of lost events, by the kernel's own count.
 pub fn counts(instance: &Instance<'_>) -> (u64, u64) {
     let (mut events, mut lost) = (0, 0);
     for cpu in instance.cpus() {

@@ -1,8 +1,8 @@
-//! The kernel's tracing, through an instance of its own.
+//! The kernel's tracing, through a separate instance.
 //!
-//! An instance has its own buffers, events and clock, so what the user traces at the
-//! same time stays as it is. It is gone again when the recording ends. One that a killed recording left
-//! is removed by the next.
+//! An instance has its own buffers, events and clock, so it does not affect what the user traces at the same
+//! time. It is removed when the recording ends. The next recording removes an instance that a killed one
+//! left.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -42,11 +42,12 @@ pub struct Instance<'a> {
     pub place: String,
     /// The events that are recorded.
     pub events: Vec<String>,
-    /// The kernel frees it however the recording ends, so a later one knows that this one is over.
+    /// The kernel releases it however the recording ends, so a later recording can detect that this one is
+    /// over.
     _lock: Option<File>,
 }
 
-/// Locks an instance; none if another process has it.
+/// Locks an instance; `None` if another process holds the lock.
 pub fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -54,7 +55,7 @@ pub fn lock(path: &Path) -> Option<File> {
 }
 
 impl<'a> Instance<'a> {
-    /// Makes the instance, with so many KiB for each CPU, and chooses events; nothing is recorded yet.
+    /// Creates the instance, with the given KiB per CPU, and selects events; nothing is recorded yet.
     pub fn new(
         host: &'a Host,
         tracefs: &str,
@@ -103,7 +104,7 @@ impl<'a> Instance<'a> {
         Ok(instance)
     }
 
-    /// The tracepoints that are meant by `irq:irq_handler_entry`, or by `irq:softirq_*`, `irq:*` or `irq`, in order.
+    /// The tracepoints selected by `irq:irq_handler_entry`, or by `irq:softirq_*`, `irq:*` or `irq`, in order.
     fn tracepoints(&self, wanted: &str) -> Vec<String> {
         let (system, name) = wanted.split_once([':', '/']).unwrap_or((wanted, "*"));
         let fits = |event: &String| match name.strip_suffix('*') {
@@ -123,12 +124,12 @@ impl<'a> Instance<'a> {
         Ok(())
     }
 
-    /// Begins to record.
+    /// Starts recording.
     pub fn start(&self) -> Result<(), Error> {
         self.write("tracing_on", "1")
     }
 
-    /// Ends it; what was recorded can still be read.
+    /// Stops recording; the recorded data can still be read.
     pub fn stop(&self) -> Result<(), Error> {
         self.write("tracing_on", "0")
     }
