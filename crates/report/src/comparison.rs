@@ -13,7 +13,7 @@ use crate::{Cell, Metric, Row, Table};
 pub struct Options {
     /// What earns a star. It also decides which generation of mmtests the table looks like.
     pub rule: Rule,
-    /// Of the paired intervals.
+    /// Confidence of the paired intervals.
     pub confidence: f64,
     /// What counts as an answer.
     pub judge: Judge,
@@ -46,9 +46,9 @@ pub struct MetricComparison {
     pub name: String,
     /// `ms`
     pub unit: String,
-    /// Which way is better.
+    /// Which direction is better.
     pub direction: Direction,
-    /// Whether neither way is better.
+    /// Whether neither direction is better.
     pub neutral: bool,
     /// Which generation of mmtests its statistics follow.
     pub era: Era,
@@ -74,13 +74,13 @@ pub struct CellComparison {
     pub summary: Summary,
     /// What the rule says about its mean; never significant for the baseline.
     pub star: Star,
-    /// How far its mean lies from the baseline's in units of their spread, as ratio
-    /// tables print it; 0 when unknown. Until 2024 value less baseline in pooled
-    /// deviations, since then baseline less value in half intervals.
+    /// How far its mean lies from the baseline's in units of their spread, as ratio tables print it; 0 when
+    /// unknown. Until 2024 value minus baseline in pooled deviations, since then baseline minus value in half
+    /// intervals.
     pub distance: f64,
     /// Against the baseline's runs with the same seeds.
     pub paired: Paired,
-    /// What that comes to.
+    /// The verdict on it.
     pub verdict: Verdict,
     /// About how many pairs would be enough if there are too few; `None` if that cannot be estimated, or there are
     /// enough.
@@ -92,7 +92,7 @@ pub struct CellComparison {
 pub struct Ratios {
     /// The mean of all distances.
     pub distance_mean: f64,
-    /// The least of them.
+    /// The smallest of them.
     pub distance_min: f64,
     /// The greatest.
     pub distance_max: f64,
@@ -135,8 +135,8 @@ impl MetricComparison {
         format!("{}{comma}{}{better}", self.name, self.unit)
     }
 
-    /// What a cell comes to in words: `better`, or `less` where neither way is better, or `too few (~40)` runs where
-    /// about 40 would do.
+    /// The verdict of a cell in words: `better`, or `less` if neither direction is better, or `too few (~40)` runs
+    /// if about 40 are needed.
     pub fn word(&self, cell: &CellComparison) -> String {
         let lower = self.direction == Direction::Lower;
         match cell.verdict {
@@ -153,12 +153,12 @@ impl MetricComparison {
         }
     }
 
-    /// Whether a cell's mean has a star beside its word: there is none where the answer is not known yet.
+    /// Whether a cell's mean has a star beside its word: there is none while the answer is unknown.
     pub fn is_starred(&self, cell: &CellComparison) -> bool {
         cell.star.significant && cell.verdict != Verdict::TooFewRuns && cell.verdict != Verdict::NoDifference
     }
 
-    /// Digits behind the point so that the middle one of the means has three that say something; two at least.
+    /// Decimals such that the median of the means has three significant digits; at least two.
     pub fn digits(&self) -> usize {
         let means = self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.summary.mean().abs());
         let mut means: Vec<f64> = means.filter(|mean| mean.is_finite() && *mean > 0.0).collect();
@@ -180,7 +180,7 @@ impl MetricComparison {
                 let distances = || self.rows.iter().map(|row| row.cells[kernel].distance);
                 let distances = Summary::new(distances(), Direction::Lower);
                 let ratios = self.rows.iter().map(|row| row.ratio(kernel));
-                // A missing ratio counts as no change, a zero as next to nothing, as in mmtests.
+                // A missing ratio counts as no change, a zero as a tiny number, as in mmtests.
                 let ratios = ratios.map(|r| {
                     if r.is_nan() {
                         1.0

@@ -1,11 +1,10 @@
 //! Metrics from a trace, comparison, rendering.
 //!
-//! Results are kept as a [`Table`]: kernels are its columns, metrics with their rows its
-//! lines, and each cell holds one run per seed. A [`Comparison`] computes all that is
-//! ever printed from it, once; the functions in [`render`] only lay it out, so text,
-//! JSON, CSV and Markdown cannot disagree. A [`PerfStat`] is the other form that mail
-//! uses, for one kernel at a time. The folds that turn a trace into such numbers are in
-//! [`metrics`]; [`perf_sched`] has those of `perf sched`, tables and all.
+//! Results are kept as a [`Table`]: kernels are its columns, metrics with their rows its lines, and each cell
+//! contains one run per seed. A [`Comparison`] computes everything that is printed from it, once; the
+//! functions in [`render`] only lay it out, so text, JSON, CSV and Markdown cannot disagree. A [`PerfStat`]
+//! is the other form used in mail, for one kernel at a time. The folds that turn a trace into such numbers
+//! are in [`metrics`]; [`perf_sched`] has those of `perf sched`, including its tables.
 
 mod comparison;
 pub mod detect;

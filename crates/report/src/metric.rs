@@ -1,9 +1,8 @@
 //! Results as numbers: what was measured, on which row, under which kernel, with which seed.
 //!
-//! A row is one setting of the workload (clients, groups, copy or triad). A cell holds
-//! the runs of one row under one kernel, in order of their seeds; a run may leave several
-//! samples, as a benchmark that times every file it loads does. mmtests pools all samples
-//! of a cell; comparisons by seed use the mean of each run.
+//! A row is one setting of the workload (clients, groups, copy or triad). A cell holds the runs of one row
+//! under one kernel, in order of their seeds; a run may have several samples, such as a benchmark that times
+//! every file it loads. mmtests pools all samples of a cell; comparisons by seed use the mean of each run.
 
 use schedlab_stats::{Direction, Summary};
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Units of time, in ns.
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
-/// The largest unit of time of which `ns` is one at least, and its length in ns; ns if there is none.
+/// The largest unit of time in which `ns` is at least 1, and its length in ns; ns if there is none.
 pub fn fitting_time(ns: f64) -> (&'static str, f64) {
     *TIMES.iter().rfind(|(_, size)| ns >= *size).unwrap_or(&TIMES[0])
 }
@@ -30,14 +29,14 @@ pub struct Table {
 /// One quantity, on every row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// In the words of its benchmark: `loadfile time`.
+    /// As its benchmark calls it: `loadfile time`.
     pub name: String,
     /// The unit of its samples: `ms`. Empty for plain counts.
     pub unit: String,
-    /// Which way is better.
+    /// Which direction is better.
     #[serde(with = "DirectionName")]
     pub direction: Direction,
-    /// Whether neither way is better: a change is then more or less, and no verdict.
+    /// Whether neither direction is better: a change is then `more` or `less`, without a verdict.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub neutral: bool,
     /// How many kernels there are.
@@ -80,7 +79,7 @@ impl Table {
         Table { title: title.into(), kernels, metrics: Vec::new() }
     }
 
-    /// The same with these columns alone, in this order: the first is the baseline.
+    /// The same with only these columns, in this order: the first is the baseline.
     pub fn columns(&self, columns: &[usize]) -> Table {
         let row = |row: &Row| Row {
             key: row.key.clone(),
@@ -95,8 +94,8 @@ impl Table {
         Table { title: self.title.clone(), kernels: kernels.collect(), metrics: metrics.collect() }
     }
 
-    /// The same with times in a unit in which they are no tiny fractions and no endless rows of digits: where the
-    /// middle mean of a metric is less than 1 or has more than five digits.
+    /// The same with times in readable units, if the median mean of a metric is less than 1 or has more than five
+    /// digits.
     pub fn in_fitting_units(&self) -> Table {
         let mut table = self.clone();
         for metric in &mut table.metrics {
@@ -129,12 +128,12 @@ impl Table {
         &self.kernels
     }
 
-    /// In the order they were first asked for.
+    /// In the order of their first use.
     pub fn metrics(&self) -> &[Metric] {
         &self.metrics
     }
 
-    /// The metric of that name, made if there is none.
+    /// The metric of that name, created if there is none.
     pub fn metric(&mut self, name: &str, unit: &str, direction: Direction) -> &mut Metric {
         let at = self.metrics.iter().position(|m| m.name == name).unwrap_or_else(|| {
             self.metrics.push(Metric {
@@ -159,12 +158,12 @@ impl Metric {
         &self.rows
     }
 
-    /// Says that neither more nor less of it is better.
+    /// Marks it as a metric of which neither more nor less is better.
     pub fn neither_is_better(&mut self) {
         self.neutral = true;
     }
 
-    /// The place of a row, made without samples if there is none: a row is there even if no run measured it.
+    /// The index of a row, created without samples if there is none: a row exists even if no run measured it.
     pub fn row(&mut self, key: &str) -> usize {
         self.rows.iter().position(|r| r.key == key).unwrap_or_else(|| {
             self.rows.push(Row { key: key.to_owned(), cells: vec![Cell::default(); self.width] });
@@ -221,7 +220,7 @@ impl Run {
         &self.samples
     }
 
-    /// Its samples as one number, by the printed kind of mean where that exists.
+    /// Its samples as one number, by the printed kind of mean if that exists.
     fn mean(&self, direction: Direction) -> f64 {
         let summary = Summary::new(self.samples.iter().copied(), direction);
         let mean = summary.mean();
@@ -308,7 +307,7 @@ fn check_row(metric: &str, row: &Row, kernels: usize) -> Result<(), TableError> 
         if let Some(late) = cell.runs.windows(2).find(|pair| pair[0].seed >= pair[1].seed) {
             return Err(TableError::Seeds { metric, row: key, seed: late[1].seed });
         }
-        // JSON has no way to write a sample that is not finite.
+        // JSON cannot represent a sample that is not finite.
         if let Some(empty) = cell.runs.iter().find(|run| run.samples.is_empty()) {
             return Err(TableError::NoSamples { metric, row: key, seed: empty.seed });
         }

@@ -1,9 +1,8 @@
 //! Event counts of one kernel, in the form of `perf stat -r`.
 //!
-//! Each row is one event: its mean over the runs, and how uncertain that mean is in
-//! percent of itself (the standard error, as perf prints it). What the events are is not
-//! decided here; folds over traces fill the rows: switches voluntary and involuntary,
-//! migrations by cause, percentiles of wake-up latency.
+//! Each row is one event: its mean over the runs, and how uncertain that mean is in percent of itself (the
+//! standard error, as perf prints it). The events are not defined here; folds over traces fill the rows:
+//! switches voluntary and involuntary, migrations by cause, percentiles of wake-up latency.
 
 use schedlab_stats::Moments;
 use serde::Serialize;
@@ -26,11 +25,11 @@ pub struct PerfStat {
 pub struct PerfRow {
     /// Its name, as perf would list it: `context-switches`.
     pub event: String,
-    /// Empty for plain counts, which are printed whole; else `msec`, `usec`.
+    /// Empty for plain counts, which are printed as integers; otherwise `msec`, `usec`.
     pub unit: String,
     /// The mean over the runs.
     pub mean: f64,
-    /// The standard error in percent of the mean; none for a single run or a zero.
+    /// The standard error in percent of the mean; `None` for a single run or zero.
     pub error_percent: Option<f64>,
     /// What follows the `#`: a number and what it is.
     pub note: Option<(f64, String)>,
@@ -41,9 +40,9 @@ pub struct PerfRow {
 pub struct Elapsed {
     /// The mean over the runs.
     pub mean: f64,
-    /// Its standard error; none for a single run.
+    /// Its standard error; `None` for a single run.
     pub stderr: Option<f64>,
-    /// The standard deviation of a run, which decides how many digits make sense.
+    /// The standard deviation of a run, which determines how many digits make sense.
     pub stddev: Option<f64>,
 }
 
@@ -61,7 +60,7 @@ impl PerfRow {
         }
     }
 
-    /// Notes how often it happens in a second, given how long a run is.
+    /// Adds a note of its rate per second, given the length of a run.
     pub fn per_second(self, seconds: f64) -> PerfRow {
         let rate = self.mean / seconds;
         let (scale, unit) = match rate.abs() {
@@ -73,7 +72,7 @@ impl PerfRow {
         self.note(rate / scale, unit)
     }
 
-    /// Notes which share of `whole` it is, if there is any.
+    /// Adds a note of its share of `whole`, if there is any.
     pub fn share_of(self, whole: &PerfRow) -> PerfRow {
         if whole.mean == 0.0 {
             return self;
@@ -82,7 +81,7 @@ impl PerfRow {
         self.note(percent, format!("% of {}", whole.event))
     }
 
-    /// Notes anything else.
+    /// Adds any other note.
     pub fn note(self, value: f64, text: impl Into<String>) -> PerfRow {
         PerfRow { note: Some((value, text.into())), ..self }
     }
@@ -105,7 +104,7 @@ mod tests {
     fn the_error_is_that_of_the_mean() {
         let row = PerfRow::new("context-switches", "", [90.0, 100.0, 110.0, 100.0]);
         assert_eq!(row.mean, 100.0);
-        // Deviation sqrt(200 / 3) = 8.165 %, over the root of four runs.
+        // Deviation sqrt(200 / 3) = 8.165 %, divided by the root of four runs.
         assert!((row.error_percent.unwrap() - 4.0825).abs() < 1e-4);
     }
 

@@ -1,8 +1,8 @@
 //! `/proc/schedstat` of a trace: what each CPU did, and what balancing did in each of its domains.
 //!
-//! Lines of CPUs need `sched_switch`, `sched_waking` and `sched_wakeup`; lines of domains need the decisions of balancing, which a
-//! simulated trace has. The text is that of the kernel in versions 15 to 17, and it is read in all of them, so that a
-//! machine's own file can be held against a simulated one.
+//! Lines of CPUs need `sched_switch`, `sched_waking` and `sched_wakeup`; lines of domains need the decisions of
+//! balancing, which a simulated trace has. The text is that of the kernel in versions 15 to 17, and it is read in all
+//! of them, so that a machine's own file can be compared with a simulated one.
 //!
 //! Left at zero: yields, passes of exec and fork (no kernel counts them any more), and tasks pulled although their caches
 //! were warm.
@@ -25,11 +25,11 @@ pub enum Version {
     V15,
     /// From v6.10 on: busy first.
     V16,
-    /// From v6.14 on: domains by name, and imbalances by what they are of.
+    /// From v6.14 on: domains by name, and imbalances by unit.
     V17,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SchedStat {
     /// When it was read, in jiffies.
@@ -49,7 +49,7 @@ pub struct CpuStat {
     pub ttwu: [u64; 2],
     /// Time tasks ran, and time they waited to, ns.
     pub times_ns: [u64; 2],
-    /// How often a task came to run.
+    /// How often a task began to run.
     pub timeslices: u64,
     /// Lowest first.
     pub domains: Vec<DomainStat>,
@@ -66,7 +66,7 @@ pub struct DomainStat {
     pub passes: [Passes; 3],
     /// Active balancing: begun, failed, moved a task.
     pub active: [u64; 3],
-    /// Wake-ups of a task that was elsewhere in the domain, moved to the waker's side, moved by balancing.
+    /// Wake-ups of a task elsewhere in the domain; moved to the waker's side; moved by balancing.
     pub ttwu: [u64; 3],
 }
 
@@ -118,7 +118,7 @@ impl Version {
         [Version::V15, Version::V16, Version::V17].into_iter().find(|version| version.number() == number)
     }
 
-    /// The order in which a line has the idle types.
+    /// The order of the idle types in a line.
     fn order(self) -> [usize; 3] {
         if self == Version::V15 { [1, 0, 2] } else { [0, 1, 2] }
     }
@@ -166,7 +166,7 @@ impl SchedStat {
     /// Reads the file.
     ///
     /// # Errors
-    /// The line that is not understood.
+    /// The line that cannot be parsed.
     pub fn parse(text: &str) -> Result<(Version, SchedStat), String> {
         let mut lines = text.lines().enumerate();
         let number = lines.next().and_then(|(_, line)| line.strip_prefix("version ")?.trim().parse().ok());
@@ -216,7 +216,7 @@ impl SchedStat {
         }
     }
 
-    /// Each level of domains with what all its CPUs did there, lowest first: by name, or by number where there is none.
+    /// Each level of domains with the totals of its CPUs, lowest first: by name, or by number if there is none.
     pub fn levels(&self) -> Vec<(String, DomainStat)> {
         let mut levels: Vec<(String, DomainStat)> = Vec::new();
         for cpu in &self.cpus {
@@ -311,7 +311,7 @@ struct OneTask {
 }
 
 impl SchedStatFold {
-    /// Of a machine with these domains of each CPU, lowest first.
+    /// A fold for a machine with these domains of each CPU, lowest first.
     pub fn new(spans: Vec<Vec<Span>>, nr_cpus: usize) -> SchedStatFold {
         let domain = |span: &Span| DomainStat {
             name: span.name.clone(),
@@ -334,7 +334,7 @@ impl SchedStatFold {
         }
     }
 
-    /// What the file says at the end of the trace, on a kernel of so many ticks per second.
+    /// The content of the file at the end of the trace, on a kernel with `hz` ticks per second.
     pub fn finish(mut self, hz: u64) -> SchedStat {
         self.stat.timestamp = self.last.0 / (1_000_000_000 / hz.max(1));
         self.stat

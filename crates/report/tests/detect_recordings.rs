@@ -1,4 +1,4 @@
-//! All detectors over all recordings: what they say must be possible, whatever they find.
+//! All detectors over all recordings: whatever they find, their findings must be possible.
 //!
 //! `cargo test -p schedlab-report --test detect_recordings -- --nocapture` prints the counts.
 
@@ -31,7 +31,7 @@ fn detect(file: &Path, topology: Option<&Topology>) -> Detected {
     detect.finish()
 }
 
-/// What must be true of all findings.
+/// Conditions that all findings must meet.
 fn check(detected: &Detected, topology: &Topology, name: &str) {
     let span = detected.to_ns - detected.from_ns;
     for findings in &detected.detectors {
@@ -83,8 +83,8 @@ fn findings_are_possible_on_every_recording() {
     assert!(read > 100, "{read} recordings");
 }
 
-/// What these recordings are known to hold: many tasks over pipes on few CPUs wait long and
-/// preempt each other; tasks that spin alone do none of that.
+/// Known problems of these recordings: many tasks over pipes on few CPUs wait long and preempt each other;
+/// tasks that spin alone do none of that.
 #[test]
 fn known_troubles_are_found_and_quiet_recordings_are_quiet() {
     let count = |recording: &str, detector: &str| {

@@ -1,8 +1,7 @@
-//! The tables of perf sched beside those that perf itself makes of the same events.
+//! The tables of perf sched compared with those of perf itself for the same events.
 //!
-//! Recordings of real kernels are written as perf.data and given to the perf that is
-//! installed; without one, or with another version than 6.1, whose columns differ, the
-//! tests are skipped and say so.
+//! Recordings of real kernels are written as perf.data and passed to the installed perf. Without one, or with
+//! a version other than 6.1, whose columns differ, the tests are skipped and say so.
 
 use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
@@ -28,10 +27,10 @@ const RECORDINGS: [&str; 6] = [
     "7.2/2x1x8-cluster/hogs",
 ];
 
-/// As many as any of the recorded machines has.
+/// The maximum of the recorded machines.
 const NR_CPUS: usize = 16;
 
-/// A recording, also as a perf.data that is deleted in the end.
+/// A recording, also as a perf.data that is deleted at the end.
 struct Recording {
     name: &'static str,
     events: Vec<Event>,
@@ -61,7 +60,7 @@ impl Recording {
         Recording { name, events, file }
     }
 
-    /// What `perf sched` prints of it.
+    /// The output of `perf sched` for it.
     fn perf(&self, args: &str) -> String {
         let args: Vec<&str> = args.split_whitespace().collect();
         let output = Command::new("perf")
@@ -87,7 +86,7 @@ impl Drop for Recording {
     }
 }
 
-/// Calls the function with each recording, if the right perf is there.
+/// Calls the function with each recording, if the right perf is installed.
 fn with_perf(check: impl Fn(&Recording)) {
     let version = Command::new("perf").arg("--version").output();
     match version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()) {
@@ -99,7 +98,7 @@ fn with_perf(check: impl Fn(&Recording)) {
     }
 }
 
-/// Says so on standard error itself: what a test that passes prints otherwise is not shown.
+/// Prints to standard error directly, as other output of a passing test is not shown.
 fn skip(why: &str) {
     let test = std::thread::current();
     let _ = writeln!(std::io::stderr(), "skipped: {}: {why}", test.name().unwrap_or_default());
@@ -151,8 +150,8 @@ fn a_map_is_what_perf_prints() {
     with_perf(|recording| {
         let mut ours = String::new();
         recording.feed(&mut Map::new(NR_CPUS as u16, |row: &MapRow| ours += &(row.line() + "\n")));
-        // perf has columns for the CPUs of the host it runs on, and one less than it should for
-        // those beyond: only the columns that it has can be compared, and what it says of the switch.
+        // perf has columns for the CPUs of the host it runs on, and one too few for those beyond. Only its
+        // columns can be compared, and its text about the switch.
         let theirs = recording.perf("map");
         let split = |line: &str| -> (String, String) {
             let (columns, rest) = line.split_once(" secs ").expect("a line of the map has a time");
@@ -174,7 +173,7 @@ fn a_map_is_what_perf_prints() {
 #[test]
 fn a_map_of_some_cpus_is_what_perf_prints() {
     with_perf(|recording| {
-        // Of those that perf has columns for wherever it runs.
+        // The CPUs for which perf has columns on any host.
         let mut ours = String::new();
         let map = Map::new(NR_CPUS as u16, |row: &MapRow| ours += &(row.line() + "\n"));
         recording.feed(&mut map.only([CpuId(0)]));
@@ -220,7 +219,7 @@ fn timehist_is_what_perf_prints() {
 #[test]
 fn the_summary_of_timehist_is_what_perf_prints() {
     with_perf(|recording| {
-        // perf lists tasks in the order of a table of hashes, and counts migrations only when they are shown.
+        // perf lists tasks in the order of a hash table, and counts migrations only if they are shown.
         let sorted = |text: &str| {
             let mut lines: Vec<&str> = text.lines().collect();
             lines.sort();

@@ -1,8 +1,8 @@
-//! Switches that a finding may name as a way out.
+//! Switches that a finding may name as a remedy.
 //!
-//! They are text in the form of kernel strings: a report does not know the rules, and a
-//! recorded kernel may lack one, or have it on already. That each of them is a switch that
-//! some kernel has is tested where the rules are known.
+//! They are text in the form of kernel strings: a report does not know the rules, and a recorded kernel may
+//! lack a rule, or already have it on. A test in a crate that knows the rules checks that each is a switch of
+//! some kernel.
 
 use super::finding::Avoid;
 
@@ -39,7 +39,7 @@ switches! {
     NO_RUN_TO_PARITY "NO_RUN_TO_PARITY" "an eligible task with an earlier deadline runs at once (EEVDF)";
 }
 
-/// The ways out of a placement, by its rule.
+/// The remedies for a placement, by its rule.
 pub(super) fn of_placement(reason: &str) -> &'static [Avoid] {
     match reason {
         "SCAN_LIMIT" | "NO_SCAN" => &[NO_SIS_UTIL, NO_SIS_PROP],
@@ -50,7 +50,7 @@ pub(super) fn of_placement(reason: &str) -> &'static [Avoid] {
     }
 }
 
-/// The ways out of a balancing that moved nothing, by its rule.
+/// The remedies for balancing that moved nothing, by its rule.
 pub(super) fn of_balance(reason: &str) -> &'static [Avoid] {
     match reason {
         "LB_NUMA_ALLOWED" => &[NO_LB_IMBALANCE],
@@ -59,7 +59,7 @@ pub(super) fn of_balance(reason: &str) -> &'static [Avoid] {
     }
 }
 
-/// The ways out of a preemption, or of none, by its rule.
+/// The remedies for a preemption, or a missing one, by its rule.
 pub(super) fn of_preemption(reason: &str) -> &'static [Avoid] {
     match reason {
         "PREEMPT_VRUNTIME" => &[NO_WAKEUP_PREEMPTION],

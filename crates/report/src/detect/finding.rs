@@ -1,4 +1,4 @@
-//! What a detector has to say: one thing that went wrong, with tasks, times and a way out.
+//! The finding of a detector: one problem, with tasks, times and a remedy.
 
 use serde::Serialize;
 
@@ -7,20 +7,20 @@ use schedlab_units::{Duration, Time};
 
 use crate::metrics::kind_name;
 
-/// One thing that went wrong.
+/// One problem.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Finding {
     /// When it began, ns.
     pub from_ns: u64,
     /// When it ended, ns.
     pub to_ns: u64,
-    /// Time lost by it, ns; 0 if a trace does not show it.
+    /// Time it lost, ns; 0 if the trace does not show it.
     pub lost_ns: u64,
     /// How often it happened in that time.
     pub count: u64,
     /// The CPUs it is about.
     pub cpus: Vec<u16>,
-    /// The CPUs that set causes apart; all CPUs of the finding if there are none.
+    /// The CPUs that distinguish causes; all CPUs of the finding if empty.
     #[serde(skip)]
     pub place: Vec<u16>,
     /// The tasks it is about, the one that suffers first.
@@ -29,19 +29,18 @@ pub struct Finding {
     pub what: String,
     /// The steps that led there, oldest first.
     pub chain: Vec<String>,
-    /// The rule at work; where the trace does not explain decisions, those that may be, as the
-    /// ways out turn them.
+    /// The rule at work; if the trace does not explain decisions, the rules that the remedies change.
     pub rule: Option<String>,
     /// What would avoid it.
     pub avoid: Vec<Avoid>,
-    /// Whether that is only worth a try: the trace does not show the rule.
+    /// Whether the remedy is only a suggestion, as the trace does not show the rule.
     pub guessed: bool,
-    /// What also has to be true, and the trace does not show.
+    /// Conditions that the trace does not show.
     pub provided: Vec<String>,
-    /// How many others have the same cause: the same rule, CPUs and kind of task; where the rule is a guess, on any CPUs.
+    /// How many others have the same cause: the same rule, CPUs and kind of task; on any CPUs if the rule is a guess.
     #[serde(skip_serializing_if = "is_none")]
     pub alike: u64,
-    /// Time lost in those, ns.
+    /// Time they lost, ns.
     #[serde(skip_serializing_if = "is_none")]
     pub alike_lost_ns: u64,
 }
@@ -59,7 +58,7 @@ pub struct Task {
     pub comm: String,
 }
 
-/// A switch to be tried.
+/// A switch to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Avoid {
     /// As kernel strings spell it: `SIS_KTHREAD_STACK`, `preempt=lazy`.
@@ -69,7 +68,7 @@ pub struct Avoid {
 }
 
 impl Avoid {
-    /// The rule that it turns: `SIS_UTIL` for `NO_SIS_UTIL`, `the lack of HRTICK` for `HRTICK`.
+    /// The rule that it changes: `SIS_UTIL` for `NO_SIS_UTIL`, `the lack of HRTICK` for `HRTICK`.
     fn rule(self) -> String {
         let Avoid { switch, .. } = self;
         match (switch.strip_prefix("NO_").or(switch.strip_suffix("=off")), switch.split_once('=')) {
@@ -87,7 +86,7 @@ pub struct Findings {
     pub detector: &'static str,
     /// What it looks for, with its thresholds.
     pub looks_for: String,
-    /// Why it could not look, if it could not.
+    /// Why it could not run, if it could not.
     pub blind: Option<String>,
     /// How often it found something.
     pub count: u64,
@@ -106,11 +105,11 @@ impl std::fmt::Display for Task {
 }
 
 impl Finding {
-    /// Whether another has the same cause: rule, CPUs, ways out, and the kind of the task that suffers. A guess is the same one
+    /// Whether another has the same cause: rule, CPUs, remedies, and the kind of the affected task. A guess is the same
     /// on any CPU.
     fn has_cause_of(&self, other: &Finding) -> bool {
         let kind = |found: &Finding| found.tasks.first().map(|task| kind_name(&task.comm).to_owned());
-        // A number in a rule says how, not why.
+        // A number in a rule is a detail, not a cause.
         let rule = |found: &Finding| {
             found.rule.as_ref().map(|rule| rule.split(',').next().unwrap_or(rule).to_owned())
         };
@@ -134,7 +133,7 @@ impl Finding {
 }
 
 impl Findings {
-    /// Leaves out ways that turn nothing; what else is said of them follows.
+    /// Drops remedies that change nothing, and updates what depends on them.
     pub(super) fn keep_ways(&mut self, turns: &dyn Fn(&str) -> bool) {
         for found in &mut self.worst {
             found.avoid.retain(|avoid| turns(avoid.switch));
@@ -145,7 +144,7 @@ impl Findings {
     }
 }
 
-/// So many times the causes that are shown are kept on the way.
+/// Factor by which more causes are kept than are shown.
 const CAUSES: usize = 8;
 
 /// Keeps the worst findings and counts all.
@@ -162,7 +161,7 @@ impl Worst {
         Worst { kept: Vec::new(), room, count: 0, lost: Duration::ZERO }
     }
 
-    /// Counts one that lost so much time and happened so often, and makes it if it is among the worst.
+    /// Counts a finding by its lost time and number, and creates it if it is among the worst.
     pub fn add(&mut self, lost: Duration, count: u64, make: impl FnOnce() -> Finding) {
         self.count += 1;
         self.lost += lost;
@@ -187,11 +186,11 @@ impl Worst {
         let place =
             self.kept.partition_point(|kept| (kept.lost_ns, kept.count) >= (found.lost_ns, found.count));
         self.kept.insert(place, found);
-        // More causes than are shown are kept, since one may come again.
+        // More causes than are shown are kept, since a cause may occur again.
         self.kept.truncate(self.room.max(1) * CAUSES);
     }
 
-    /// One of as many, still empty.
+    /// An empty one of the same size.
     pub fn another(&self) -> Worst {
         Worst::new(self.room)
     }
@@ -239,7 +238,7 @@ pub(super) fn numbers(mask: &CpuMask) -> Vec<u16> {
 }
 
 impl Findings {
-    /// The block for people.
+    /// The text block.
     pub fn text(&self) -> String {
         let mut out = format!("{}: ", self.detector);
         if let Some(blind) = &self.blind {
@@ -269,7 +268,7 @@ impl Findings {
 }
 
 impl Finding {
-    /// The lines for people.
+    /// The text lines.
     pub(super) fn text(&self) -> String {
         let (from, to) = (at(Time(self.from_ns)), at(Time(self.to_ns)));
         let mut out = format!("\n  {from} .. {to}  {}\n", self.what);
@@ -282,8 +281,7 @@ impl Finding {
         out
     }
 
-    /// What is said of it beside its sentence and its steps, each remark with a word before it: `rule`, `try` or `avoid`,
-    /// `alike`, `if`.
+    /// Remarks besides its sentence and its steps, each with a keyword: `rule`, `try` or `avoid`, `alike`, `if`.
     pub fn remarks(&self) -> Vec<(&'static str, String)> {
         let mut remarks: Vec<(&str, String)> = self.rule.iter().map(|rule| ("rule", rule.clone())).collect();
         let verb = if self.guessed { "try" } else { "avoid" };

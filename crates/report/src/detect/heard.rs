@@ -1,6 +1,6 @@
-//! What a trace has to have for a detector to look.
+//! What a trace must contain for a detector to run.
 
-/// Which kinds of events a trace has: who needs one cannot look where there is none.
+/// Which kinds of events a trace has: a detector cannot run without those it needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heard {
     /// Switches.
@@ -14,7 +14,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// What the trace lacks to show which tasks wait, if it contains no event of a task that comes to a run queue.
+    /// What the trace lacks to show which tasks wait, if it contains no event of a task that joins a run queue.
     pub fn no_wakeup(self) -> Option<String> {
         let any = self.wakings || self.wakeups || self.births;
         (!any).then(|| {

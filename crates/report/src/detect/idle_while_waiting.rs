@@ -1,13 +1,12 @@
-//! A CPU is idle while a task waits on another CPU that it could serve.
+//! A CPU is idle while a task that it could run waits on another CPU.
 //!
-//! Linux does not promise otherwise: wake-ups search one cache only, and the balancer comes at
-//! intervals. But each such time is lost, and long ones point at a rule that does not see the
-//! idle CPU. The time is measured per wait: how much of it some idle CPU was allowed for the task,
-//! while the CPU it waited for ran another. (That an idle CPU needs time to start is no fault of
-//! placement.)
+//! Linux does not prevent this: wake-ups search only one LLC, and the balancer runs at intervals. But each
+//! such time is lost, and long ones suggest a rule that does not see the idle CPU. The time is measured per
+//! wait: how long some idle CPU was allowed for the task, while the CPU it waited for ran another. (The time
+//! an idle CPU needs to start is not a fault of placement.)
 //!
-//! Rather than looking at all who wait whenever a CPU goes idle, the time with an idle CPU is
-//! summed up per distinct affinity; a wait takes the difference between its ends.
+//! Instead of checking all waiting tasks whenever a CPU goes idle, the time with an idle CPU is summed up per
+//! distinct affinity; a wait uses the difference between its ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,14 +22,14 @@ use super::{Detector, Thresholds};
 pub(super) struct IdleWhileWaiting {
     threshold: Duration,
     topology: Option<Topology>,
-    /// The time with an idle CPU, per distinct affinity; none stands for any CPU.
+    /// The time with an idle CPU, per distinct affinity; `None` means any CPU.
     idle: BTreeMap<Option<CpuMask>, IdleTime>,
     /// The CPUs that are idle.
     idle_now: CpuMask,
     /// Tasks that wait for a busy CPU.
     waiting: BTreeMap<Pid, Waiting>,
-    /// Tasks that could go on and may not, until they run again: their CPU went idle beside them, or they are deadline tasks
-    /// that made way. They are out of quota or budget.
+    /// Tasks that are runnable but not allowed to run, until they run again: their CPU went idle beside them, or they
+    /// are deadline tasks that were preempted. They are out of quota or budget.
     held: BTreeSet<Pid>,
     worst: Worst,
     /// Findings that hold only if this CPU, which had no event yet, is idle.
@@ -43,7 +42,7 @@ struct Waiting {
     since: Time,
     /// The time with an idle CPU until then.
     idle: Duration,
-    /// Whether a CPU of the same cache was idle then, so that placement could have seen it.
+    /// Whether a CPU of the same LLC was idle then, so that placement could have seen it.
     idle_beside: bool,
 }
 
@@ -102,7 +101,7 @@ impl IdleWhileWaiting {
         }
     }
 
-    /// The time in which some CPU was idle that the task may use.
+    /// The time during which some CPU that the task may use was idle.
     fn idle_time(&mut self, pid: Pid, time: Time, scene: &Scene) -> &IdleTime {
         let key = scene.allowed(pid).cloned();
         self.idle.entry(key).or_insert_with(|| {
@@ -112,7 +111,7 @@ impl IdleWhileWaiting {
         })
     }
 
-    /// A task waits; it counts from when the CPU runs another.
+    /// A task waits; the wait counts from when the CPU runs another task.
     fn may_begin(&mut self, pid: Pid, time: Time, scene: &Scene) {
         // A task that its name binds to a CPU cannot be served by another.
         if scene.wait(pid).is_some_and(|wait| scene.cpu(wait.cpu()).is_busy())
@@ -145,7 +144,7 @@ impl IdleWhileWaiting {
             return;
         }
         let served_by = idle.last.clone();
-        // Of what was idle by turns only the last is known.
+        // If CPUs were idle in turn, only the last is known.
         let all_the_time = 10 * idle.last_idle(waiting.since, time).0 >= 9 * lost.0;
         let presumed = scene.only_presumed(&served_by);
         let found = if presumed.weight() == served_by.weight()
@@ -159,7 +158,7 @@ impl IdleWhileWaiting {
         found.add(lost.span, 1, || finding(pid, waiting, time, &lost, wait, scene));
     }
 
-    /// The first event of a CPU, which shows it idle or not.
+    /// The first event of a CPU, which shows whether it is idle.
     fn shown(&mut self, cpu: CpuId, idle: bool) {
         if let Some(found) = self.presumed.remove(&cpu).filter(|_| idle) {
             self.worst.merge(found);
@@ -205,10 +204,10 @@ fn finding(pid: Pid, waiting: Waiting, time: Time, lost: &BesideIdle, wait: &Wai
     avoid.extend(placed.map_or(&[][..], |placed| avoid::of_placement(&placed.reason)));
     let decided = balance.or(earlier);
     avoid.extend(decided.map_or(&[][..], |(_, looked)| avoid::of_balance(&looked.reason)));
-    // If the trace contains decisions, nothing has to be guessed.
+    // If the trace contains decisions, no guess is needed.
     let guessed = rule.is_none();
     if guessed {
-        // A search at the wake-up sees its own cache alone; the rest is left to balancing.
+        // A search at the wake-up only sees its own LLC; the rest is left to balancing.
         avoid.extend_from_slice(match wait.after {
             After::Wakeup if waiting.idle_beside => &[NO_SIS_UTIL, NO_SIS_PROP],
             _ => &[NO_NI_RANDOM],
@@ -271,7 +270,7 @@ impl Detector for IdleWhileWaiting {
         }
         match &event.kind {
             Kind::SchedSwitch { next_pid, .. } => self.end(*next_pid, event.time, scene),
-            // With its affinity changes what is counted.
+            // A change of its affinity changes what is counted.
             Kind::Affinity(affinity) => self.end(affinity.pid, event.time, scene),
             _ => {}
         }
@@ -426,7 +425,7 @@ mod tests {
 
     #[test]
     fn who_is_out_of_quota_waits_for_no_cpu() {
-        // hog could go on when CPU 0 idles.
+        // hog is runnable when CPU 0 idles.
         let throttled = "20 0 init-1 switch S hog-2\n 40 0 hog-2 switch R idle\n 60 0 idle switch R init-1\n";
         let script = two_on_one(throttled);
         let script: Vec<&str> = script.lines().filter(|line| !line.contains(" init-1 wak")).collect();
@@ -457,7 +456,7 @@ mod tests {
         let script =
             two_on_one("").replace("             5000", "             3000 1 cc1-9 wakeup cc1-8 0\n 5000");
         check("idle-while-waiting", "", &script, expect![[""]]);
-        // Nor was one that was presumed to be.
+        // Nor was the one presumed idle.
         let script: String =
             script.lines().filter(|line| !line.contains("1 cc1-9  switch")).collect::<Vec<_>>().join("\n");
         let script = script.replace("0    1 idle   switch R cc1-9", "");
@@ -569,7 +568,7 @@ mod tests {
     #[test]
     fn short_waits_and_waits_for_an_idle_cpu_do_not_count() {
         check("idle-while-waiting", "", &two_on_one("").replace("5000", "1099"), expect![[""]]);
-        // CPU 0 is idle itself: it only takes its time to start.
+        // CPU 0 is idle itself: it only takes time to start.
         check(
             "idle-while-waiting",
             "",

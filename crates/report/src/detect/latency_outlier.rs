@@ -1,9 +1,8 @@
 //! Wake-ups that wait much longer than a slice, with the chain that led there.
 //!
-//! For each: who woke the task and from where, where it was put and by which rule, what ran
-//! there instead and why it was not preempted. The waker's own history belongs to it: had it
-//! waited, too, then the delays add up, and the chain is followed back to an interrupt, or to
-//! a task that did not wait.
+//! For each it reports which task woke it and from where, where it was placed and by which rule, what ran
+//! there instead and why that was not preempted. The waker's own history belongs to it: if the waker had also
+//! waited, the delays add up, and the chain is followed back to an interrupt, or to a task that did not wait.
 
 use schedlab_stats::Histogram;
 use schedlab_topology::CpuId;
@@ -39,14 +38,14 @@ impl LatencyOutlier {
         }
     }
 
-    /// A task comes to run on a CPU, in the scene before.
+    /// A task begins to run on a CPU, in the scene before that.
     fn runs(&mut self, pid: Pid, comm: Comm, cpu: CpuId, time: Time, scene: &Scene) {
         if let Some(wait) = wait_to_begin(pid, scene) {
             self.ends(pid, comm, Some(cpu), time, wait, scene);
         }
     }
 
-    /// Tasks that have been waiting for long when the trace ends.
+    /// Tasks that have been waiting for a long time when the trace ends.
     fn still_waiting(&mut self, scene: &Scene, end: Time) {
         for (pid, task) in scene.tasks() {
             if let Some(wait) = wait_to_begin(pid, scene)
@@ -66,7 +65,7 @@ impl LatencyOutlier {
     }
 }
 
-/// The wait of a task that was woken or made, and has not run since.
+/// The wait of a task that was woken or created, and has not run since.
 fn wait_to_begin(pid: Pid, scene: &Scene) -> Option<&Wait> {
     scene.wait(pid).filter(|wait| wait.after != After::Running)
 }
@@ -156,14 +155,14 @@ fn finding(pid: Pid, comm: Comm, cpu: Option<CpuId>, time: Time, wait: &Wait, sc
     }
 }
 
-/// What may help if the trace contains no decisions: something only if one task kept the CPU. A wait behind many tasks
-/// comes from the load, and no switch removes it.
+/// What may help if the trace contains no decisions. There is a remedy only if one task kept the CPU; a wait behind
+/// many tasks is due to the load, and no switch removes it.
 fn unexplained(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Vec<Avoid> {
-    // Other CPUs are idle, which another detector reports. Or no slice ends what ran.
+    // Other CPUs are idle, which another detector reports; or the running task has no slice.
     if !scene.idle_for(pid).is_empty() || above(pid, wait, time, scene).is_some() {
         return Vec::new();
     }
-    /// Longer than a base slice and a tick: the CPU was not given up where a slice ended.
+    /// Longer than a base slice and a tick: the CPU was not given up at the end of a slice.
     const LONG: Duration = Duration::millis(8);
     let ran = scene.ran(wait.places[0].1, wait.since, time);
     let longest = ran.iter().filter(|s| s.pid != Pid::IDLE).map(|s| s.to.since(s.from)).max();
@@ -174,7 +173,7 @@ fn unexplained(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Vec<Avoid> {
     }
 }
 
-/// Why it waited, where no switch would change that.
+/// Why it waited, if no switch would change that.
 fn without_switch(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> String {
     let cpu = wait.longest(time);
     let idled = scene.ran(cpu, wait.since, time).iter().filter(|s| s.pid == Pid::IDLE).map(span).sum::<u64>();
@@ -191,7 +190,8 @@ fn without_switch(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> String {
     }
 }
 
-/// The real-time or deadline task that had the CPU for most of a wait, if it is before the one that waited.
+/// The real-time or deadline task that had the CPU for most of a wait, if it has precedence over the waiting
+/// task.
 fn above(pid: Pid, wait: &Wait, time: Time, scene: &Scene) -> Option<Task> {
     /// The first priority of fair tasks.
     const FAIR: i32 = 100;
@@ -205,7 +205,7 @@ fn span(stretch: &Stretch) -> u64 {
     stretch.to.since(stretch.from).0
 }
 
-/// The wakers behind the first one that had to wait themselves, nearest first, each with a sentence.
+/// The earlier wakers that had to wait themselves, nearest first, each with a sentence.
 fn wakers(first: Wake, scene: &Scene) -> Vec<(Pid, String)> {
     let mut found = Vec::new();
     let mut next = first;

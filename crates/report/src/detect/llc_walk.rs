@@ -1,12 +1,12 @@
-//! A task walks round its last-level cache: each wake-up sends it to another CPU.
+//! A task walks round its last-level cache: each wake-up moves it to another CPU.
 //!
-//! The CPU it slept on is free, or about to be: the only task there is the one that wakes it.
-//! Sent away all the same, the task finds its caches cold, and the next time it is sent on from
-//! there. One client that waits for I/O visits all CPUs of the cache in this way, as each of
-//! its completions runs in a kernel thread bound to the CPU it issued the I/O from.
+//! The CPU it slept on is free, or about to be: the only task there is the one that wakes it. Moved anyway,
+//! the task finds its caches cold, and the next wake-up moves it on from there. A client that waits for I/O
+//! visits all CPUs of the LLC in this way, as each of its completions runs in a kernel thread bound to the
+//! CPU it issued the I/O from.
 //!
-//! A wake-up is *needless to move* if it moves the task although its CPU was idle, or ran only
-//! the waker. Of the last wake-ups half have to be that, over several CPUs, for a walk.
+//! A wake-up is *needless to move* if it moves the task although its CPU was idle, or ran only the waker.
+//! Half of the last wake-ups must be like that, over several CPUs, for a walk.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,9 +31,9 @@ pub(super) struct LlcWalk {
 struct Walk {
     /// The last wake-ups.
     last: VecDeque<Step>,
-    /// The walk that goes on.
+    /// The current walk.
     current: Option<Found>,
-    /// The wake-up that has begun: the CPU slept on, and whether that is as good as free.
+    /// The wake-up in progress: the CPU slept on, and whether that is effectively free.
     waking: Option<(CpuId, bool, Waker)>,
 }
 
@@ -136,7 +136,7 @@ impl LlcWalk {
     /// The task's walk is over.
     fn end(&mut self, pid: Pid, scene: &Scene) {
         let Some(found) = self.tasks.get_mut(&pid).and_then(|walk| walk.current.take()) else { return };
-        // What a cold cache costs is not in a trace.
+        // A trace does not show the cost of a cold cache.
         self.worst.add(Duration::ZERO, found.needless, || {
             let task = scene.name(pid);
             let mut avoid: Vec<Avoid> = Vec::new();
@@ -216,8 +216,8 @@ mod tests {
     use super::super::testdata::check;
     use expect_test::expect;
 
-    /// dbench sleeps 40 times; each time `waker` wakes it on the CPU where it slept, and it goes `step`
-    /// CPUs further on a cache of 8.
+    /// dbench sleeps 40 times; each time `waker` wakes it on the CPU where it slept, and it moves `step` CPUs
+    /// further on an LLC of 8.
     fn wakeups(waker: impl Fn(u16) -> String, step: u16) -> String {
         let mut script = String::from("0 0 idle switch R dbench-7\n");
         let mut cpu = 0;
@@ -280,7 +280,7 @@ mod tests {
             &wakeups(|cpu| format!("kworker/{cpu}:1-{}", 100 + cpu), 0),
             expect![[""]],
         );
-        // To and fro between two neighbours is no walk.
+        // Moving back and forth between two neighbours is not a walk.
         check(
             "llc-walk",
             "1x1x8",

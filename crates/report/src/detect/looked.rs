@@ -1,4 +1,4 @@
-//! What a CPU that looked for work came to, to be cited where it stays idle.
+//! The result of a CPU that looked for work, cited if it stays idle.
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Balance, Newidle, Reason};
@@ -6,7 +6,7 @@ use schedlab_units::Time;
 
 use super::finding::at;
 
-/// A CPU looked for work, and came to an answer.
+/// The result of a CPU that looked for work.
 #[derive(Clone, Debug)]
 pub(super) struct Looked {
     /// When.

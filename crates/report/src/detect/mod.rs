@@ -42,41 +42,41 @@ pub struct Options {
     pub thresholds: Thresholds,
 }
 
-/// Tasks that something is known of.
+/// Tasks about which something is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
-    /// The one of this number.
+    /// The task with this pid.
     Pid(Pid),
-    /// All of this name.
+    /// All tasks with this name.
     Comm(Comm),
 }
 
 /// What counts as wrong. Each default has its reason.
 #[derive(Clone, Debug)]
 pub struct Thresholds {
-    /// Findings kept of each detector.
+    /// Number of findings kept per detector.
     pub worst: usize,
-    /// A wait beside an idle CPU counts from this length: twice migration_cost (0.5 ms), below
-    /// which the kernel leaves a task where its cache is warm on purpose.
+    /// A wait beside an idle CPU counts from this length: twice migration_cost (0.5 ms), below which the
+    /// kernel deliberately leaves a task where its cache is warm.
     pub idle_wait: Duration,
-    /// So many new tasks on a CPU that had others make a pile: one may be a forker that is about
+    /// Number of new tasks on an occupied CPU that make a pile: the other task may be a forker that is about
     /// to wait for its child.
     pub pile: u64,
     /// Number of wake-ups evaluated together to distinguish a walk from chance.
     pub walk_wakeups: usize,
-    /// CPUs a walk visits at least; fewer are a change between neighbours.
+    /// Minimum number of CPUs of a walk; fewer are a change between neighbours.
     pub walk_cpus: usize,
-    /// A stay on a node shorter than this does not pay: to fill an LLC of 32 MB at 10 GB/s takes 3 ms.
+    /// A stay on a node shorter than this does not pay off: filling an LLC of 32 MB at 10 GB/s takes 3 ms.
     pub short_stay: Duration,
-    /// So many short stays in a row are a ping-pong: there and back twice.
+    /// Number of consecutive short stays that are a ping-pong: there and back twice.
     pub hops: u64,
-    /// A CPU is a bad place from this share lost to interrupts on; the patches SIS_CAPACITY and
-    /// FIC_CAPACITY draw the line there.
+    /// Share of time lost to interrupts from which a CPU is a bad place; the threshold of the patches
+    /// SIS_CAPACITY and FIC_CAPACITY.
     pub stolen_percent: u64,
-    /// A wake-up that waits so long is an outlier: longer than a slice of 3 ms and a tick of 4 ms
-    /// (HZ=250), so neither preemption at the wake-up nor the next tick let it run.
+    /// A wake-up that waits this long is an outlier: longer than a slice of 3 ms and a tick of 4 ms (HZ=250),
+    /// so neither preemption at the wake-up nor the next tick let it run.
     pub latency: Duration,
-    /// So many preemptions of one CPU within [`Thresholds::STORM_WINDOW`] are a storm: stretches of
+    /// Number of preemptions of one CPU within [`Thresholds::STORM_WINDOW`] that are a storm: stretches of
     /// 0.5 ms, under the shortest default slice (0.7 ms).
     pub storm: u64,
 }
@@ -105,7 +105,7 @@ impl Default for Thresholds {
 
 /// Looks for one thing.
 trait Detector {
-    /// Hears that what the scene has of an event's CPU since a time is wrong, before the scene is put right.
+    /// Called when the scene of an event's CPU has been wrong since a time, before the scene is corrected.
     fn doubt(&mut self, _event: &Event, _since: Time, _scene: &Scene) {}
 
     /// Sees an event before the scene follows it.
@@ -114,7 +114,7 @@ trait Detector {
     /// Sees an event after the scene has followed it.
     fn after(&mut self, event: &Event, scene: &Scene);
 
-    /// Hears that events of a CPU, or of any, are missing here.
+    /// Called when events of a CPU, or of any CPU, are missing here.
     fn lost(&mut self, _cpu: Option<CpuId>) {}
 
     /// Returns what was found when the trace is over.
@@ -122,7 +122,7 @@ trait Detector {
 }
 
 /// Runs all detectors over a trace. They need `sched_switch`, `sched_waking`, `sched_wakeup`,
-/// `sched_wakeup_new`, `sched_migrate_task` and `sched_process_fork`; one also interrupts.
+/// `sched_wakeup_new`, `sched_migrate_task` and `sched_process_fork`; one detector also needs interrupts.
 pub struct Detect {
     scene: Scene,
     detectors: Vec<Box<dyn Detector>>,
@@ -142,7 +142,7 @@ pub struct Detected {
     pub to_ns: u64,
     /// CPUs seen.
     pub cpus: u16,
-    /// Switches that must be missing, as events show others to run than were switched to.
+    /// Number of switches that must be missing, as events show other tasks running than were switched to.
     pub unseen_switches: u64,
     /// One entry per detector.
     pub detectors: Vec<Findings>,
@@ -220,7 +220,7 @@ impl Detected {
         self.detectors.iter_mut().for_each(|findings| findings.keep_ways(&turns));
     }
 
-    /// The report for people: detectors that found something first.
+    /// The report as text: detectors with findings first.
     pub fn text(&self) -> String {
         let (from, to) = (at(Time(self.from_ns)), at(Time(self.to_ns)));
         let cpus = finding::counted(u64::from(self.cpus), "CPU");

@@ -1,4 +1,4 @@
-//! A task goes to and fro between nodes, too quickly to profit from either.
+//! A task moves back and forth between nodes, too quickly to profit from either.
 //!
 //! Its memory stays where it is, and each node's cache has to be filled again. What counts is where the task *runs*: it
 //! was moved between two runs, and the last mover is reported.
@@ -25,7 +25,7 @@ pub(super) struct NodePingPong {
     worst: Worst,
 }
 
-/// Where a task is, and how it came there.
+/// Where a task is, and how it got there.
 struct Stay {
     node: NodeId,
     since: Time,
@@ -63,7 +63,7 @@ impl NodePingPong {
             return;
         };
         if stay.node == node {
-            // It settled: what comes after a long stay is not part of the same walk.
+            // It settled: moves after a long stay are not part of the same ping-pong.
             if time.since(stay.since) >= self.short {
                 self.end(pid, scene);
             }
@@ -88,7 +88,7 @@ impl NodePingPong {
         (stay.node, stay.since, stay.moved) = (node, time, None);
     }
 
-    /// The short stays are over; the last change came with the stay that goes on.
+    /// The short stays are over; the last change began the current stay.
     fn end(&mut self, pid: Pid, scene: &Scene) {
         let Some(stay) = self.tasks.get_mut(&pid) else { return };
         let fresh = Stay { moved: stay.moved, ..Stay::new(stay.node, stay.since) };
@@ -96,7 +96,7 @@ impl NodePingPong {
         if stay.hops < self.hops {
             return;
         }
-        // What a cold cache costs is not in a trace.
+        // A trace does not show the cost of a cold cache.
         self.worst.add(Duration::ZERO, stay.hops, || {
             let task = scene.name(pid);
             let causes: Vec<String> = Cause::ALL

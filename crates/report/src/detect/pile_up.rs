@@ -1,13 +1,12 @@
 //! New tasks pile up on one CPU while others that they may use are idle.
 //!
-//! Placement at birth compares groups of CPUs, and where the comparison counts CPUs that the
-//! task may not use it finds its own group idle enough again and again. The tasks then share
-//! one CPU until the balancer spreads them, one at a time.
+//! Placement of new tasks compares groups of CPUs. If the comparison counts CPUs that the task may not use,
+//! it finds its own group idle enough again and again. The tasks then share one CPU until the balancer
+//! spreads them, one at a time.
 //!
-//! A pile grows with each new task that is put on a CPU which runs or queues another, while an
-//! allowed one is idle; it ends when none of them is runnable there any more. What counts is the
-//! time in which two or more of them are: one alone, beside tasks that were there before, or all
-//! asleep, are no pile.
+//! A pile grows with each new task that is placed on a CPU with another task, while an allowed CPU is idle.
+//! It ends when none of its tasks is runnable there. Only the time in which two or more of them are runnable
+//! counts: one alone, beside tasks that were there before, or all asleep, are not a pile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +22,7 @@ use super::{Detector, Thresholds};
 pub(super) struct PileUp {
     threshold: u64,
     piles: BTreeMap<CpuId, Pile>,
-    /// In whose pile a task is.
+    /// The CPU whose pile a task belongs to.
     piled: BTreeMap<Pid, CpuId>,
     worst: Worst,
     born: u64,
@@ -35,16 +34,16 @@ struct Pile {
     count: u64,
     /// Those of them that are runnable there.
     here: BTreeSet<Pid>,
-    /// How many were at most.
+    /// The maximum number of them.
     together: usize,
     /// Since when two or more are.
     shared_since: Option<Time>,
-    /// How long two or more were before.
+    /// How long two or more were runnable before.
     shared: Duration,
     /// The first few.
     tasks: Vec<Task>,
     forker: Task,
-    /// CPUs that were idle as tasks came.
+    /// CPUs that were idle when tasks arrived.
     idle: CpuMask,
     /// Whether every task's affinity was known.
     known: bool,
@@ -82,7 +81,7 @@ impl PileUp {
         }
     }
 
-    /// Looks whether a task of a pile is still runnable there.
+    /// Checks whether a task of a pile is still runnable there.
     fn follow(&mut self, pid: Pid, time: Time, scene: &Scene) {
         let Some(&cpu) = self.piled.get(&pid) else { return };
         let Some(pile) = self.piles.get_mut(&cpu) else { return };
@@ -108,7 +107,7 @@ impl PileUp {
             let more = if count as usize > tasks.len() { ", .." } else { "" };
             let names: Vec<String> = tasks.iter().map(Task::to_string).collect();
             let mut avoid = vec![IMB_AFFINITY, FORK_STATS];
-            // Tasks that may go anywhere stay together only by the imbalance that is allowed.
+            // Unrestricted tasks stay together only because of the allowed imbalance.
             if known && rule.is_some() {
                 avoid.push(NO_NUMA_IMBALANCE);
             }
@@ -139,7 +138,7 @@ impl PileUp {
 
 impl Detector for PileUp {
     fn doubt(&mut self, event: &Event, since: Time, scene: &Scene) {
-        // It is not known which tasks are left there.
+        // It is unknown which tasks are left there.
         self.end(event.cpu, since, scene);
     }
 
@@ -327,7 +326,7 @@ mod tests {
                   if     the tasks may run there, which the trace does not show
             "#]],
         );
-        // The first sleeps before the second is born.
+        // The first sleeps before the second is created.
         let apart = script.replace(
             "20   0 par-1 fork",
             "12 0 par-1 switch R a-2\n 15 0 a-2 switch S par-1\n 20 0 par-1 fork",

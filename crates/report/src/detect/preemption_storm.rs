@@ -1,11 +1,10 @@
-//! A CPU is switched between tasks so often that none gets anywhere.
+//! A CPU switches between tasks so often that none makes progress.
 //!
-//! A preemption is a switch away from a task that could have gone on. Slices and ticks allow a
-//! few in 10 ms; many more come from wake-ups that each preempt the current task, or from
-//! slices that are set too short. Which of the two it is, shows in the task that comes: was it
-//! woken since the last one began to run?
+//! A preemption is a switch away from a runnable task. Slices and ticks allow a few in 10 ms; many more are
+//! due to wake-ups that each preempt the current task, or to slices that are too short. The next task shows
+//! which it is: was it woken since the previous one began to run?
 //!
-//! A task that yields is counted as well: a trace shows it like one that is preempted.
+//! A task that yields counts too: in a trace it looks preempted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -50,7 +49,7 @@ struct Pair {
     count: u64,
 }
 
-/// Pairs kept of a storm.
+/// Number of pairs kept per storm.
 const PAIRS: usize = 16;
 
 impl PreemptionStorm {

@@ -1,11 +1,11 @@
 //! The state of the machine at each moment of a trace: which tasks run where, wait and sleep.
 //!
-//! A trace that begins in the middle says nothing about a task or a CPU before its first event, so each begins as
+//! A trace that begins in the middle shows nothing about a task or a CPU before its first event, so each begins as
 //! unknown. The first event on a CPU shows the task that runs there. If the machine is known, a CPU without any event
 //! so far is presumed idle, and findings based on that say so.
 //!
-//! Tasks that ended are forgotten, and of the past only a few stretches per CPU are kept, so the
-//! scene is as large as the machine and the tasks that live, however long the trace.
+//! Tasks that ended are dropped, and only a few past stretches per CPU are kept, so the size of the scene
+//! depends on the machine and the live tasks, not on the length of the trace.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,17 +25,17 @@ pub struct Scene {
     tasks: BTreeMap<Pid, TaskScene>,
     /// CPUs known or presumed to run their idle task, with no task waiting.
     idle: CpuMask,
-    /// CPUs that were seen.
+    /// CPUs with events so far.
     seen: CpuMask,
-    /// CPUs that the machine has, of which there was no event yet.
+    /// CPUs of the machine without any event so far.
     silent: CpuMask,
-    /// What each task may use, where that is known from outside the trace.
+    /// The allowed CPUs of tasks, if known from outside the trace.
     affinity: BTreeMap<Who, CpuMask>,
     /// Switches that are missing.
     unseen: UnseenSwitches,
-    /// CPUs that leave and come back.
+    /// CPU hotplug.
     hotplugs: Hotplugs,
-    /// CPUs to which no task may go meanwhile.
+    /// CPUs that take no tasks because of it.
     away: CpuMask,
     /// Which kinds of events there were.
     heard: Heard,
@@ -52,7 +52,7 @@ pub struct Cpu {
     pub past: VecDeque<Stretch>,
     /// The last answer of load balancing for this CPU, if the trace contains decisions.
     pub balance: Option<Looked>,
-    /// The last answer about preemption here, if the trace contains decisions: the task that asked, and the rule.
+    /// The last answer about preemption here, if the trace contains decisions: the requesting task, and the rule.
     pub preemption: Option<(Time, Pid, Box<str>)>,
 }
 
@@ -78,11 +78,11 @@ pub struct TaskScene {
     pub prio: Option<i32>,
     /// What it does.
     pub state: State,
-    /// What it may use; not known for most tasks of a recording.
+    /// Its allowed CPUs; unknown for most tasks of a recording.
     pub allowed: Option<CpuMask>,
-    /// The CPU it ran on last, or was put on.
+    /// The CPU it last ran on, or was placed on.
     pub cpu: Option<CpuId>,
-    /// CPUs it was seen to run on.
+    /// CPUs on which events showed it running.
     pub ran_on: Option<CpuMask>,
     /// Its last wake-up.
     pub wake: Option<Wake>,
@@ -100,7 +100,7 @@ pub enum State {
     Unknown,
     /// It runs.
     Running,
-    /// It could run.
+    /// It is runnable.
     Waiting(Wait),
     /// It waits for something else.
     Sleeping,
@@ -111,11 +111,11 @@ pub enum State {
 pub struct Wait {
     /// Since when.
     pub since: Time,
-    /// What it comes from.
+    /// Its origin.
     pub after: After,
-    /// The run queues it stood on, from when on each; the first few.
+    /// The run queues it was on, and since when; the first few.
     pub places: Vec<(Time, CpuId)>,
-    /// Whether its place was chosen; until then it has the CPU it slept on.
+    /// Whether its CPU has been chosen; until then it is the CPU it slept on.
     chosen: bool,
 }
 
@@ -124,24 +124,24 @@ pub struct Wait {
 pub enum After {
     /// It was woken.
     Wakeup,
-    /// It was born.
+    /// It was created.
     Fork,
-    /// It ran and had to make way, or yielded.
+    /// It ran and was preempted, or yielded.
     Running,
 }
 
-/// A wake-up or birth.
+/// A wake-up or fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
     /// When.
     pub time: Time,
-    /// The task that ran where it happened.
+    /// The task that ran on that CPU.
     pub by: Pid,
     /// Its name.
     pub by_comm: Comm,
     /// Where it happened.
     pub cpu: CpuId,
-    /// Whether an interrupt did it, so that the task there was only what the interrupt hit.
+    /// Whether an interrupt did it, so that the task was merely interrupted.
     pub in_interrupt: bool,
     /// When the woken task ran, if it did.
     pub ran: Option<Time>,
@@ -152,7 +152,7 @@ pub struct Wake {
 pub struct Placed {
     /// When.
     pub time: Time,
-    /// At which moment of its life.
+    /// The kind of placement.
     pub how: How,
     /// The rule.
     pub reason: Box<str>,
@@ -161,11 +161,11 @@ pub struct Placed {
 /// Stretches kept for each CPU: enough to show what ran during a wait of several slices.
 const PAST: usize = 16;
 
-/// Places kept of a wait.
+/// Number of places kept per wait.
 const PLACES: usize = 5;
 
 impl Wait {
-    /// The run queue it stands on.
+    /// The run queue it is on.
     pub fn cpu(&self) -> CpuId {
         self.places.last().expect("a wait begins on a CPU").1
     }
@@ -174,7 +174,7 @@ impl Wait {
     pub fn longest(&self, now: Time) -> CpuId {
         let ends = self.places.iter().skip(1).map(|(from, _)| *from).chain([now]);
         let spans = self.places.iter().zip(ends).map(|((from, cpu), to)| (to.since(*from), *cpu));
-        // Of equal ones the first.
+        // The first of equal ones.
         spans
             .reduce(|best, next| if next.0 > best.0 { next } else { best })
             .expect("a wait begins on a CPU")
@@ -195,7 +195,7 @@ impl Cpu {
 }
 
 impl Scene {
-    /// A scene in which nothing is known but what some tasks may use, and perhaps which CPUs there are.
+    /// A scene in which only some masks are known, and possibly the CPUs of the machine.
     pub fn new(affinity: BTreeMap<Who, CpuMask>, online: Option<&CpuMask>) -> Scene {
         let silent = online.cloned().unwrap_or_default();
         Scene {
@@ -217,7 +217,7 @@ impl Scene {
         self.heard
     }
 
-    /// How many switches are missing, at least.
+    /// Minimum number of missing switches.
     pub fn unseen_switches(&self) -> u64 {
         self.unseen.count()
     }
@@ -230,7 +230,7 @@ impl Scene {
     }
 
     /// Sets the task that runs on the CPU of an event, before detectors see the event. If the switch to it is missing,
-    /// tasks that waited there may have run since, so none is known to wait any more.
+    /// tasks that waited there may have run since, so none is known to be waiting now.
     pub fn sync(&mut self, event: &Event) {
         let Some(last) = self.unseen.event(event) else { return };
         let pid = event.shown();
@@ -248,19 +248,19 @@ impl Scene {
         self.update_idle(event.cpu);
     }
 
-    /// A CPU; one that was never seen is unknown.
+    /// A CPU; unknown if it had no event yet.
     pub fn cpu(&self, cpu: CpuId) -> &Cpu {
         static UNKNOWN: Cpu =
             Cpu { curr: None, waiting: Vec::new(), past: VecDeque::new(), balance: None, preemption: None };
         self.cpus.get(cpu.index()).unwrap_or(&UNKNOWN)
     }
 
-    /// A task, if it was seen and lives.
+    /// A task, if it had an event and is alive.
     pub fn task(&self, pid: Pid) -> Option<&TaskScene> {
         self.tasks.get(&pid)
     }
 
-    /// Every task that lives, in order.
+    /// Every live task, in order.
     pub fn tasks(&self) -> impl Iterator<Item = (Pid, &TaskScene)> {
         self.tasks.iter().map(|(pid, task)| (*pid, task))
     }
@@ -270,7 +270,7 @@ impl Scene {
         &self.idle
     }
 
-    /// CPUs seen so far.
+    /// CPUs with events so far.
     pub fn seen(&self) -> &CpuMask {
         &self.seen
     }
@@ -280,12 +280,12 @@ impl Scene {
         self.idle.contains(cpu)
     }
 
-    /// Of a set of idle CPUs those that are only presumed to be.
+    /// The CPUs of an idle set that are only presumed idle.
     pub fn only_presumed(&self, idle: &CpuMask) -> CpuMask {
         idle.and(&self.silent)
     }
 
-    /// What has to be true for a set of CPUs to be idle, if that is only presumed of some.
+    /// The condition for a set of CPUs to be idle, if some are only presumed idle.
     pub fn presumed(&self, idle: &CpuMask) -> Option<String> {
         let silent = self.only_presumed(idle);
         (!silent.is_empty()).then(|| format!("{} idle, without an event until then", were(&silent)))
@@ -299,8 +299,8 @@ impl Scene {
         }
     }
 
-    /// The task whose wait ended unseen, as an event shows: it is woken, although a waiting task is not woken, or it
-    /// runs without a recorded switch to it. Live hosts leave out switches.
+    /// The task whose wait ended without an event, as this event shows: it is woken, which never happens to a
+    /// waiting task, or it runs without a recorded switch to it. Live hosts omit switches.
     pub fn unseen(&self, event: &Event) -> Option<Pid> {
         if let Kind::SchedWaking { pid, .. } = event.kind
             && self.wait(pid).is_some_and(|wait| wait.chosen && wait.after != After::Running)
@@ -311,7 +311,7 @@ impl Scene {
         runs.then_some(event.pid)
     }
 
-    /// What a task may use, as far as is known.
+    /// The allowed CPUs of a task, if known.
     pub fn allowed(&self, pid: Pid) -> Option<&CpuMask> {
         let task = self.tasks.get(&pid);
         let told = task.and_then(|task| task.allowed.as_ref()).or_else(|| self.affinity.get(&Who::Pid(pid)));
@@ -340,7 +340,7 @@ impl Scene {
         }
     }
 
-    /// A task with its name, for people.
+    /// A task with its name, for display.
     pub fn name(&self, pid: Pid) -> Task {
         Task { pid: pid.0, comm: self.comm(pid).to_string() }
     }
@@ -353,8 +353,7 @@ impl Scene {
         }
     }
 
-    /// What ran on a CPU from one time to another, oldest first. Stretches that lie too far
-    /// back are missing.
+    /// What ran on a CPU from one time to another, oldest first. Stretches too far in the past are missing.
     pub fn ran(&self, cpu: CpuId, from: Time, to: Time) -> Vec<Stretch> {
         let scene = self.cpu(cpu);
         let current =
@@ -458,7 +457,7 @@ impl Scene {
                 self.see(balance.dst_cpu);
                 self.cpus[balance.dst_cpu.index()].balance = Some(Looked::balance(event.time, balance));
             }
-            // What comes after passes is said of them already.
+            // The passes before it have already reported the result.
             Kind::Newidle(newidle) if !matches!(newidle.reason.as_ref(), "NI_NOTHING" | "NI_PULLED") => {
                 self.see(newidle.dst_cpu);
                 self.cpus[newidle.dst_cpu.index()].balance = Some(Looked::newidle(event.time, newidle));
@@ -486,7 +485,7 @@ impl Scene {
         }
     }
 
-    /// The running stretch of a CPU ends; `prev` is the task that ran there, or, without events, the one assumed to.
+    /// The running stretch of a CPU ends; `prev` is the task that ran there, or was assumed to run without events.
     fn push_past(&mut self, cpu: CpuId, prev: Option<(Pid, Comm)>, to: Time) {
         let Some((pid, from)) = self.cpus[cpu.index()].curr.take() else { return };
         let (prev, comm) = prev.unwrap_or_else(|| (pid, self.comm(pid)));
@@ -518,9 +517,9 @@ impl Scene {
         self.update_idle(event.cpu);
     }
 
-    /// A task is woken or born; one that runs or waits already stays as it is.
+    /// A task is woken or created; a running or waiting task is unchanged.
     fn wake(&mut self, event: &Event, pid: Pid, cpu: CpuId, after: After) {
-        // The name in front of an event may be a later one.
+        // The name in the prefix of an event may be a later one.
         let known = self.comm(event.pid);
         let wake = Wake {
             time: event.time,
@@ -530,12 +529,12 @@ impl Scene {
             in_interrupt: event.flags.in_interrupt(),
             ran: None,
         };
-        // One that begins now is not the one that came early, and one that ended is no longer early.
+        // A wake-up that begins now is not the early one, and one that has ended is no longer early.
         let begins = matches!(event.kind, Kind::SchedWaking { .. });
         let task = self.tasks.entry(pid).or_default();
         match task.state {
             State::Waiting(_) => {}
-            // It may be on its way off the CPU; if so, sched_wakeup follows after the switch.
+            // It may be about to leave the CPU; if so, sched_wakeup follows after the switch.
             State::Running => task.early = begins.then_some(wake),
             State::Unknown | State::Sleeping => {
                 let wake = task.early.take().filter(|_| !begins).unwrap_or(wake);
@@ -568,7 +567,7 @@ impl Scene {
         }
     }
 
-    /// The place of a woken task is chosen.
+    /// The CPU of a woken task is chosen.
     fn choose(&mut self, pid: Pid) {
         if let Some(TaskScene { state: State::Waiting(wait), .. }) = self.tasks.get_mut(&pid) {
             wait.chosen = true;
@@ -610,7 +609,7 @@ impl Scene {
         }
     }
 
-    /// No task may go to a CPU that leaves, until it is back.
+    /// No task may go to a CPU that goes offline, until it is back.
     fn plug(&mut self, event: &Event) {
         match self.hotplugs.event(event) {
             Some((cpu, Hotplug::Deactivating)) => {

@@ -1,13 +1,13 @@
-//! Tasks are put on a CPU that loses much of its time to interrupts.
+//! Tasks are placed on a CPU that loses much of its time to interrupts.
 //!
-//! Such a CPU looks idle between interrupts, and a task put there gets the time that they leave. The kernel knows: it
-//! averages the time and subtracts it from the CPU's capacity. Placement uses that only if a feature enables it.
+//! Such a CPU looks idle between interrupts, and a task placed there gets the time that they leave. The kernel knows:
+//! it averages the time and subtracts it from the CPU's capacity. Placement uses that only if a feature enables it.
 //!
-//! The share lost is averaged here as the kernel averages it, with a half-life of 32 ms. Work
-//! that soft interrupts leave to ksoftirqd is not counted: that is a task like others.
+//! The lost share is averaged here as in the kernel, with a half-life of 32 ms. Work that soft interrupts
+//! leave to ksoftirqd does not count, as that is an ordinary task.
 //!
-//! An interrupt whose end is missing counts for nothing, once something shows that it is over: a switch, an event outside
-//! interrupts, another that cannot come while it goes on, or that events were lost.
+//! An interrupt whose end is missing counts as zero time once something shows that it is over: a switch, an event
+//! outside interrupts, another interrupt that cannot nest in it, or lost events.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ pub(super) struct StolenCpu {
 
 #[derive(Default)]
 struct Stolen {
-    /// The share at a time, while an interrupt goes on at that of its beginning.
+    /// The share at a time; during an interrupt, at its beginning.
     share: f64,
     at: Time,
-    /// Which kinds of [`Interrupt`] go on.
+    /// Which kinds of [`Interrupt`] are in progress.
     open: [bool; 3],
-    /// The task that was put there meanwhile.
+    /// The task that was placed there meanwhile.
     bad: Option<Bad>,
 }
 
@@ -52,8 +52,8 @@ struct Bad {
     rule: Option<String>,
 }
 
-/// Kinds of interrupts. One comes while an earlier one goes on, at most once, and is over before that goes on: handlers run
-/// with interrupts off, and what another CPU asks for may be done within one.
+/// Kinds of interrupts. A later kind may nest in an earlier one, at most once, and ends before that continues: handlers
+/// run with interrupts off, and requests of another CPU may be handled within one.
 ///
 /// Kernel: handle_softirqs(), kernel/softirq.c; __handle_irq_event_percpu(), kernel/irq/handle.c; do_handle_IPI(),
 /// arch/arm64/kernel/smp.c, v6.12.
@@ -79,13 +79,13 @@ impl Interrupt {
     }
 }
 
-/// Tasks kept of one CPU.
+/// Number of tasks kept per CPU.
 const NAMED: usize = 8;
 /// Half-life of the average. Kernel: LOAD_AVG_PERIOD, kernel/sched/sched-pelt.h.
 const HALF_LIFE: Duration = Duration::millis(32);
 
 impl Stolen {
-    /// The share lost up to a time. An interrupt that goes on counts.
+    /// The share lost up to a time, including an interrupt in progress.
     fn share(&self, time: Time) -> f64 {
         let kept = (-(time.since(self.at).0 as f64) / HALF_LIFE.0 as f64).exp2();
         let now = if self.is_open() { 1.0 } else { 0.0 };
@@ -97,7 +97,7 @@ impl Stolen {
     }
 
     fn begin(&mut self, kind: Interrupt, time: Time) {
-        // Those that would have kept it off are over.
+        // Interrupts that would have prevented it are over.
         self.open[kind as usize..].fill(false);
         if !self.is_open() {
             (self.share, self.at) = (self.share(time), time);
@@ -116,7 +116,7 @@ impl Stolen {
         }
     }
 
-    /// Whatever went on was over at some time before.
+    /// Any interrupt in progress ended at some earlier time.
     fn is_over(&mut self) {
         self.open = [false; 3];
     }
@@ -325,7 +325,7 @@ mod tests {
                     50002 1 sh-3 placed job-8 fork 0 IDLEST_RECENT
                     50003 1 sh-3 new job-8 0
                     50004 1 sh-3 switch S idle";
-        // The only CPU that is better runs the forker.
+        // The only better CPU runs the forker.
         check("stolen-cpu", "", &flooded(500, fork), expect![[""]]);
         let third = format!("0 2 idle switch R sh-3\n1 2 sh-3 switch S idle\n{}", flooded(500, fork));
         check(

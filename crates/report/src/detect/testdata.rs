@@ -1,4 +1,4 @@
-//! A shorthand for traces, so that a test shows who does what, where and when.
+//! A shorthand for traces, so that a test shows which task does what, where and when.
 //!
 //! ```text
 //! us   cpu  task    what happens

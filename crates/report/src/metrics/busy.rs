@@ -43,12 +43,12 @@ impl Busy {
         self.tasks.iter().filter(|(_, t)| t.ran > Duration::ZERO).map(|(pid, t)| (pid, t.comm, t.ran))
     }
 
-    /// The trace has events up to that time that are not passed on.
+    /// The trace has events up to this time that are not passed on.
     pub fn goes_on_to(&mut self, last: Time) {
         self.last = self.last.max(last);
     }
 
-    /// What was before does not count.
+    /// Earlier events do not count.
     pub fn begin_again(&mut self, now: Time) {
         self.first = Some(now);
         for cpu in &mut self.cpus {

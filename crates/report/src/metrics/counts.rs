@@ -6,11 +6,11 @@ use schedlab_units::Pid;
 /// Counts over a trace. Needs `sched_switch`, `sched_wakeup`, `sched_wakeup_new`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Every switch, those to and from idle included, as `perf stat -a` counts them.
+    /// Every switch, including those to and from idle, as `perf stat -a` counts them.
     pub switches: u64,
     /// Switches away from a task that went to sleep or ended.
     pub voluntary: u64,
-    /// Switches away from a task that could have gone on.
+    /// Switches away from a runnable task.
     pub involuntary: u64,
     /// Wake-ups that were completed.
     pub wakeups: u64,

@@ -1,8 +1,8 @@
-//! What each kind of task met: delays of wake-ups, lengths of runs and of waits, CPU time.
+//! Statistics of each kind of task: delays of wake-ups, lengths of runs and of waits, CPU time.
 //!
 //! Tasks are of one kind if their names differ only in a number: `w-0` and `w-12` are `w`, `kworker/3:1` is `kworker`.
-//! What is not over when the trace ends counts as far as it went: a task that never leaves its CPU has run, and one
-//! that never gets one has waited.
+//! An interval that has not ended when the trace ends counts up to that point: a task that never leaves its CPU has
+//! run, and a task that never gets a CPU has waited.
 
 use schedlab_stats::Histogram;
 use schedlab_topology::CpuId;
@@ -11,7 +11,7 @@ use schedlab_units::{Duration, Pid, Time};
 
 use super::PidTable;
 
-/// Figures by kind of task. Needs `sched_switch`, and of `sched_waking` and `sched_wakeup` one at least.
+/// Figures by kind of task. Needs `sched_switch`, and at least one of `sched_waking` and `sched_wakeup`.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds {
     kinds: Vec<OneKind>,
@@ -21,7 +21,7 @@ pub struct Kinds {
     last: Time,
 }
 
-/// What tasks of one kind met.
+/// Statistics of one kind of task.
 #[derive(Clone, Debug)]
 pub struct OneKind {
     /// Their name without its number.
@@ -39,7 +39,7 @@ struct Task {
     comm: Comm,
     doing: Doing,
     ran: Duration,
-    /// When and where it got a CPU last, if it did.
+    /// When and where it last got a CPU, if it did.
     came_at: Time,
     came_to: CpuId,
     came: bool,
@@ -47,7 +47,7 @@ struct Task {
     kind: u32,
 }
 
-/// What a task is at. A run may have a hundred thousand tasks, so this is small.
+/// What a task does. A run may have a hundred thousand tasks, so this is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Doing {
     /// It sleeps, or nothing is known.
@@ -58,7 +58,7 @@ enum Doing {
     Waits(Time, bool),
 }
 
-/// The name of a kind: without the number at its end, and of a kernel's thread without what follows the slash.
+/// The name of a kind: without its trailing number; for a kernel thread, without the part after the slash.
 pub fn kind_name(comm: &str) -> &str {
     let name = comm.split('/').next().unwrap_or(comm);
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -67,7 +67,7 @@ pub fn kind_name(comm: &str) -> &str {
 }
 
 impl Kinds {
-    /// Each kind that was seen, in the order of first sight.
+    /// Each kind, in the order of first occurrence.
     pub fn iter(&self) -> impl Iterator<Item = &OneKind> {
         self.kinds.iter().filter(|kind| kind.runs.n() + kind.waits.n() > 0)
     }
@@ -79,7 +79,7 @@ impl Kinds {
         self.tasks.iter().map(|(_, task)| task).filter(of_kind).map(|task| task.ran).collect()
     }
 
-    /// The CPU that a task of a kind got last of all.
+    /// The CPU that a task of a kind got last.
     pub fn last_cpu(&self, name: &str) -> Option<CpuId> {
         let kind = self.kinds.iter().position(|kind| kind.name == name)?;
         let of_kind = |task: &&Task| task.seen && task.kind == kind as u32;
@@ -92,7 +92,7 @@ impl Kinds {
         self.tasks.iter().fold(Duration::ZERO, |sum, (_, task)| sum + task.ran)
     }
 
-    /// The trace is over: what goes on counts as far as it came.
+    /// The trace is over: intervals in progress count up to now.
     pub fn end(&mut self, now: Time) {
         let now = now.max(self.last);
         let kinds = &mut self.kinds;
@@ -170,7 +170,7 @@ impl Kinds {
         }
     }
 
-    /// Follows an event, and how long the task had been woken that it switches to, as `Wakes` has it.
+    /// Follows an event; `latency` is how long ago the task that it switches to was woken, from `Wakes`.
     pub fn event(&mut self, event: &Event, latency: Option<Duration>) {
         let now = event.time;
         let first = *self.first.get_or_insert(now);
@@ -202,7 +202,7 @@ impl Kinds {
     }
 }
 
-/// The number of the kind of a name, which is made if it was not seen yet.
+/// The index of the kind of a name, created if it is new.
 #[cold]
 fn find(kinds: &mut Vec<OneKind>, comm: Comm) -> u32 {
     let text = comm.to_string();
@@ -215,7 +215,7 @@ fn find(kinds: &mut Vec<OneKind>, comm: Comm) -> u32 {
     at as u32
 }
 
-/// Jain's index of fairness: 1 if all have the same, 1/n if one has all. None of nothing.
+/// Jain's index of fairness: 1 if all have the same, 1/n if one has all. `None` if there is nothing.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))

@@ -6,7 +6,7 @@ use schedlab_units::Duration;
 
 use super::Wakes;
 
-/// Wake-up latency, ns: from `sched_waking` (or `sched_wakeup` where the former was not recorded) of a task that is asleep to
+/// Wake-up latency, ns: from `sched_waking` (or `sched_wakeup` if the former was not recorded) of a sleeping task to
 /// the switch to the task. Needs those and `sched_switch`.
 #[derive(Clone, Debug)]
 pub struct WakeupLatency {

@@ -6,7 +6,7 @@ use schedlab_units::{Pid, Time};
 
 use super::PidTable;
 
-/// How a figure is read off marks.
+/// How a figure is computed from marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkRule {
     /// Seconds from the first `from` to the last `to`, of any task.
@@ -29,10 +29,10 @@ pub enum MarkRule {
         from: Label,
         /// Ends it.
         to: Label,
-        /// How many of 1000 spans are no longer.
+        /// The percentile, in thousandths of the spans.
         permille: u16,
     },
-    /// `amount` over the shortest span but the first `skip`, in 10^6 per second.
+    /// `amount` over the shortest span except the first `skip`, in 10^6 per second.
     BestRate {
         /// Begins a span.
         from: Label,
@@ -43,12 +43,13 @@ pub enum MarkRule {
         /// Spans that do not count.
         skip: u32,
     },
-    /// Sum of the values per second of the trace, from its first event on; of marks without values their number.
+    /// Sum of the values per second of the trace, from its first event on; the number of marks if they have no
+    /// values.
     Rate {
         /// The marks.
         label: Label,
     },
-    /// Seconds until the values add up to `whole` at the rate that was seen.
+    /// Seconds until the values add up to `whole` at the measured rate.
     Whole {
         /// The marks.
         label: Label,
@@ -93,7 +94,7 @@ impl Marks {
         }
     }
 
-    /// The figure of the run; none when the marks were never met.
+    /// The figure of the run; `None` if the marks never occurred.
     pub fn value(&self) -> Option<f64> {
         match self.rule {
             MarkRule::Elapsed { .. } => {
@@ -126,7 +127,8 @@ impl Marks {
         }
     }
 
-    /// Whether there is a figure: a rate of marks that were never met is none, unless another run has one.
+    /// Whether there is a figure: a rate of marks that never occurred does not count, unless another run has
+    /// one.
     pub fn is_met(&self) -> bool {
         match self.rule {
             MarkRule::Rate { .. } => self.met > 0,
@@ -139,7 +141,7 @@ impl Marks {
         self.spans.n()
     }
 
-    /// The trace has events up to that time that are not passed on.
+    /// The trace has events up to this time that are not passed on.
     pub fn goes_on_to(&mut self, last: Time) {
         self.end = self.end.max(last);
     }

@@ -1,11 +1,10 @@
-//! Migrations by cause, which follows from the context in which they were traced.
+//! Migrations by cause, derived from the context of the event.
 //!
-//! `sched_migrate_task` does not say who moved the task, but its surroundings do:
-//! of a task that was woken and is not queued yet it is the wake-up ([`Wakes`]); in a stopper thread
-//! active balancing or exec; a real-time or deadline task is pushed or pulled by its
-//! class; in a soft interrupt it is the periodic balancer, on its own CPU's behalf or
-//! an idle one's. Else a CPU that takes a task for itself is about to go idle, and one
-//! that sends it to another changes its affinity.
+//! `sched_migrate_task` does not say what moved the task, but its context does. For a task that was woken and
+//! is not queued yet it is the wake-up ([`Wakes`]); in a stopper thread, active balancing or exec; a
+//! real-time or deadline task is pushed or pulled by its class; in a soft interrupt it is the periodic
+//! balancer, on behalf of its own CPU or an idle one. Otherwise a CPU that takes a task for itself is about
+//! to go idle, and one that moves it to another CPU changes its affinity.
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind, Sink};
@@ -13,7 +12,7 @@ use schedlab_units::{Duration, Pid, Time};
 
 use super::Wakes;
 
-/// Priorities below this are of real time, below 0 of deadline tasks.
+/// Priorities below this are real-time tasks, below 0 deadline tasks.
 const MAX_RT_PRIO: i32 = 100;
 
 /// What moved a task.
@@ -61,8 +60,8 @@ impl Cause {
     }
 }
 
-/// Finds the cause of each migration. Needs `sched_migrate_task` and to know of wake-ups `sched_switch`, `sched_waking` and
-/// `sched_wakeup`, of which one may be missing.
+/// Finds the cause of each migration. Needs `sched_migrate_task` and, to follow wake-ups, `sched_switch`,
+/// `sched_waking` and `sched_wakeup`, one of which may be missing.
 #[derive(Clone, Debug, Default)]
 pub struct Causes {
     wakes: Wakes,
@@ -109,11 +108,11 @@ pub struct Migrations {
     firsts: Vec<Duration>,
 }
 
-/// Of so many migrations the times are kept.
+/// Number of migrations whose times are kept.
 const FIRSTS: usize = 10;
 
 impl Migrations {
-    /// When the first ten migrations came, from the first event of the trace.
+    /// Times of the first ten migrations, from the first event of the trace.
     pub fn firsts(&self) -> &[Duration] {
         &self.firsts
     }
@@ -147,12 +146,12 @@ impl Migrations {
         }
     }
 
-    /// How many a cause moved.
+    /// Number of migrations by a cause.
     pub fn of(&self, cause: Cause) -> u64 {
         self.counts[cause as usize]
     }
 
-    /// How many there were.
+    /// Total number.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }

@@ -1,7 +1,7 @@
 //! Folds over a trace: each is a sink that keeps a few numbers.
 //!
-//! They know nothing of a simulator, so a recorded trace gives the same figures
-//! as a simulated one. Each says which events it needs.
+//! They do not depend on the simulator, so a recorded trace has the same figures as a simulated one. Each
+//! documents which events it needs.
 
 mod busy;
 mod counts;
@@ -29,13 +29,13 @@ use std::collections::BTreeMap;
 
 use schedlab_units::Pid;
 
-/// PID_MAX_LIMIT: numbers of tasks are smaller.
+/// PID_MAX_LIMIT: pids are smaller.
 const PID_MAX: usize = 1 << 22;
 
-/// A value per task, grown as tasks are seen.
+/// A value per task, grown as tasks appear.
 ///
-/// A trace has dense pids for the most part, so a vector beats a map. What no kernel gives, in a
-/// damaged recording, is kept apart.
+/// Pids in a trace are mostly dense, so a vector beats a map. Pids that no kernel assigns, from a damaged
+/// recording, are kept separately.
 #[derive(Clone, Debug, Default)]
 pub struct PidTable<T> {
     table: Vec<T>,
@@ -50,15 +50,15 @@ impl<T: Clone + Default> PidTable<T> {
         self.table.get(index).or_else(|| self.beyond.get(&pid))
     }
 
-    /// The value of a task to change, made if need be. Pids are never negative in
-    /// a trace; one that is counts as the idle task.
+    /// The value of a task to change, created if needed. Pids are never negative in a trace; a negative one
+    /// counts as the idle task.
     #[inline]
     pub fn entry(&mut self, pid: Pid) -> &mut T {
         let index = usize::try_from(pid.0).unwrap_or(0);
         if index < self.table.len() { &mut self.table[index] } else { self.first(pid, index) }
     }
 
-    /// The value of a task that was not seen yet, or has a number that no kernel gives, or of a packed table.
+    /// The value of a task that is new, or has a pid that no kernel assigns, or is in a packed table.
     #[cold]
     fn first(&mut self, pid: Pid, index: usize) -> &mut T {
         if index >= PID_MAX || self.table.is_empty() && !self.beyond.is_empty() {
@@ -68,7 +68,7 @@ impl<T: Clone + Default> PidTable<T> {
         &mut self.table[index]
     }
 
-    /// Keeps only tasks of which something is known, for a table that is complete: thousands of them may be kept.
+    /// Keeps only tasks with known values, for a table that is complete, as thousands of tables may be kept.
     pub fn pack(&mut self, is_known: impl Fn(&T) -> bool) {
         self.beyond.retain(|_, value| is_known(value));
         let tasks = std::mem::take(&mut self.table).into_iter().enumerate();
@@ -81,8 +81,8 @@ impl<T: Clone + Default> PidTable<T> {
         self.table.iter_mut().chain(self.beyond.values_mut())
     }
 
-    /// Every task up to the highest seen, in order; of those that no kernel numbers so, and of a packed table, only what was
-    /// seen.
+    /// Every task up to the highest pid, in order; for pids that no kernel assigns, and in a packed table, only those
+    /// with values.
     pub fn iter(&self) -> impl Iterator<Item = (Pid, &T)> {
         let table = self.table.iter().enumerate().map(|(i, v)| (Pid(i as i32), v));
         table.chain(self.beyond.iter().map(|(&pid, value)| (pid, value)))

@@ -11,14 +11,14 @@ pub struct NewTask {
     pub time: Time,
     /// Its pid.
     pub pid: Pid,
-    /// CPU of the task that made it.
+    /// CPU of the task that created it.
     pub from: CpuId,
-    /// CPU it was put on.
+    /// CPU it was placed on.
     pub to: CpuId,
 }
 
-/// The first new tasks of a trace, in order. Needs `sched_wakeup_new`. Tasks that no
-/// task made (those with which a simulation begins) are left out.
+/// The first new tasks of a trace, in order. Needs `sched_wakeup_new`. Tasks that no task created (those with
+/// which a simulation begins) are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Placements {
     /// The tasks.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use schedlab_trace::{Decided, Event, Kind, Sink, What};
 
-/// Counts of reasons, for wake-ups, forks, balancing, preemption. Needs to hear of decisions, or their
-/// annotations in a recorded trace.
+/// Counts of reasons, for wake-ups, forks, balancing, preemption. Needs decisions, or their annotations in a
+/// recorded trace.
 #[derive(Clone, Debug, Default)]
 pub struct Reasons {
     /// By kind of decision and number of the rule, with its name.

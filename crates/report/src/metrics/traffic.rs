@@ -1,14 +1,14 @@
-//! What went on beside switches: interrupts, passes of the balancer, where tasks were born, marks.
+//! Activity besides switches: interrupts, passes of the balancer, where tasks were created, marks.
 
 use std::collections::BTreeMap;
 
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind, Label, Sink, Softirq};
 
-/// Counts by what and where. Needs the events that it counts, each alone.
+/// Counts by kind and place. Each count needs only its own events.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
-    /// Interrupts sent to other CPUs, where the trace has `ipi_raise` or `ipi_send_cpu`.
+    /// Interrupts sent to other CPUs, if the trace has `ipi_raise` or `ipi_send_cpu`.
     pub ipis: u64,
     /// Interrupts of devices.
     pub interrupts: u64,
@@ -16,9 +16,9 @@ pub struct Traffic {
     pub passes: u64,
     /// Idle CPUs that were woken without an interrupt.
     pub polled: u64,
-    /// New tasks by the CPU they were put on.
+    /// New tasks by the CPU they were placed on.
     pub forks: BTreeMap<CpuId, u64>,
-    /// Marks of each label: how many, and the sum of their values.
+    /// Marks of each label: their number, and the sum of their values.
     pub marks: BTreeMap<Label, (u64, i64)>,
 }
 

@@ -1,12 +1,12 @@
 //! Which wakings wake a task, and until when.
 //!
-//! `sched_waking` also concerns tasks that are awake: one that runs, or that was preempted on its way to sleep, is only
-//! kept from sleeping, and is not placed anywhere. One that still runs may be on its way off its CPU; if so, the
-//! wake-up completes when it is off. If no starts of wake-ups are recorded, as by an older `perf sched record`, a
-//! sleeping task is moved by one.
+//! `sched_waking` also occurs for tasks that are awake: a task that runs, or that was preempted on its way to sleep, is
+//! only kept from sleeping, and is not placed. A task that still runs may be about to leave its CPU; if so, the wake-up
+//! completes when it has left. If no starts of wake-ups are recorded, as by an older `perf sched record`, a move of a
+//! sleeping task is due to a wake-up.
 //!
-//! A wake-up is over with `sched_wakeup`. Where that was not recorded, as by a newer `perf sched record`, it is when its waker
-//! has moved the task, which is done once at most, or the task runs.
+//! A wake-up ends with `sched_wakeup`. If that was not recorded, as by a newer `perf sched record`, it ends when its
+//! waker has moved the task, which happens at most once, or when the task runs.
 //!
 //! Kernel: try_to_wake_up(), kernel/sched/core.c, v5.10, v6.1, v6.12, v7.2.
 
@@ -16,11 +16,12 @@ use schedlab_units::{Duration, Pid, Time};
 
 use super::PidTable;
 
-/// What tasks do, as far as wakings depend on it. Needs `sched_switch`, and of `sched_waking` and `sched_wakeup` one at least.
+/// The states of tasks that wakings depend on. Needs `sched_switch`, and at least one of `sched_waking` and
+/// `sched_wakeup`.
 #[derive(Clone, Debug, Default)]
 pub struct Wakes {
     tasks: PidTable<State>,
-    /// Wake-ups end that did not begin, and none begins.
+    /// There are ends of wake-ups without beginnings, and no beginnings.
     lacks_beginnings: bool,
     /// There are any `sched_waking`.
     tells_beginnings: bool,
@@ -37,9 +38,9 @@ enum State {
     Running(Option<Waking>),
     /// It sleeps; a waking came while it still ran.
     Asleep(Option<Waking>),
-    /// It was woken, and waits to run; until it is placed the waking goes on.
+    /// It was woken, and waits to run; the waking is in progress until it is placed.
     Woken { since: Time, goes_on: Option<Waking> },
-    /// It ran, and waits to go on.
+    /// It ran, and waits to continue.
     Waits,
 }
 
@@ -52,7 +53,7 @@ struct Waking {
 }
 
 impl Wakes {
-    /// Follows an event; where it switches to a task that was woken, how long ago that was.
+    /// Follows an event; if it switches to a woken task, returns how long ago that was woken.
     pub fn event(&mut self, event: &Event) -> Option<Duration> {
         let now = event.time;
         match event.kind {
@@ -72,7 +73,7 @@ impl Wakes {
                 match task {
                     State::Running(known) => *known = waking,
                     State::Waits => {}
-                    // A task is not woken again before it has run: it did run, unseen.
+                    // A task is not woken again before it has run, so it must have run without an event.
                     State::Unknown | State::Asleep(_) | State::Woken { .. } => {
                         *task = State::Woken { since: now, goes_on: waking };
                     }
@@ -108,12 +109,12 @@ impl Wakes {
         None
     }
 
-    /// Whether a wake-up moves a task, if an event that was not followed yet does.
+    /// Whether a move of a task by an event that was not followed yet is due to a wake-up.
     pub fn is_placing(&self, event: &Event, pid: Pid) -> bool {
         let goes_on = match self.tasks.get(pid) {
             Some(State::Woken { goes_on, .. }) => *goes_on,
-            // If starts of wake-ups are recorded, one is missing here: the sleeping task may still be on a queue, and
-            // be moved by balancing.
+            // If starts of wake-ups are recorded, there is none here, so balancing moves a sleeping task that is
+            // still on a queue.
             Some(State::Asleep(None)) => return self.lacks_beginnings,
             Some(State::Asleep(waking)) => *waking,
             _ => None,
@@ -125,7 +126,7 @@ impl Wakes {
     fn leaves(&mut self, pid: Pid, state: TaskState) {
         let task = self.tasks.entry(pid);
         let waking = if let State::Running(waking) = *task { waking } else { None };
-        // Until 5.17 the waker of one that falls asleep has often set its state when that is read.
+        // Until 5.17 the waker of a task that falls asleep has often already set its state when that is read.
         let seems_awake = state == TaskState::RUNNING && waking.is_some() && self.tells_ends;
         *task = match state {
             _ if state.is_dead() => State::Unknown,
@@ -134,7 +135,7 @@ impl Wakes {
         };
     }
 
-    /// The task that an event shows to run is awake.
+    /// The task that an event shows running is awake.
     fn hear(&mut self, pid: Pid) {
         let task = self.tasks.entry(pid);
         if *task == State::Unknown {
@@ -199,7 +200,7 @@ mod tests {
     fn who_is_awake_is_not_woken() {
         for (short, expected) in [
             ("0 b-8 out S a-7\n 10 a-7 waking b-8\n 12 a-7 wakeup b-8\n 30 a-7 out S b-8", "20 us"),
-            // Another CPU wakes it while it runs, and it goes on.
+            // Another CPU wakes it while it runs, and it continues.
             (
                 "0 b-8 out S a-7\n 10 c-9 waking a-7\n 11 c-9 wakeup a-7\n 20 a-7 out R b-8\n 50 b-8 out S a-7",
                 "",
@@ -212,7 +213,7 @@ mod tests {
                 "0 b-8 out S a-7\n 20 a-7 out R+ b-8\n 30 b-8 waking a-7\n 40 c-9 moves a-7\n 50 b-8 out S a-7",
                 "",
             ),
-            // It was on its way off the CPU, and is woken when it is off.
+            // It was about to leave the CPU, and is woken when it has left.
             (
                 "0 b-8 out S a-7\n 10 c-9 waking a-7\n 11 a-7 out S b-8\n 12 c-9 wakeup a-7\n 20 b-8 out S a-7",
                 "10 us",
@@ -225,12 +226,12 @@ mod tests {
                 "0 b-8 out S a-7\n 1 a-7 wakeup c-9\n 10 c-9 waking a-7\n 11 a-7 out R b-8\n 12 c-9 moves a-7\n 20 b-8 out S a-7",
                 "7 moved, 10 us",
             ),
-            // Before its waker goes on, another CPU takes it off the queue on which it still is.
+            // Before its waker continues, another CPU takes it off the queue on which it still is.
             (
                 "0 b-8 out S a-7\n 10 c-9 waking a-7\n 11 a-7 out S b-8\n 12 d-6 moves a-7\n 13 c-9 moves a-7\n 20 b-8 out S a-7",
                 "7 moved, 10 us",
             ),
-            // It was awake, slept later, and was woken then.
+            // It was awake, slept later, and was then woken.
             (
                 "0 b-8 out S a-7\n 10 c-9 waking a-7\n 20 a-7 out S b-8\n 50 b-8 waking a-7\n 60 b-8 out S a-7",
                 "10 us",

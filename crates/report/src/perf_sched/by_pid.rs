@@ -1,26 +1,26 @@
-//! A value per task, found by its number in one step: recordings have millions of events about few tasks.
+//! A value per task, found by its pid in one step: recordings have millions of events about few tasks.
 
 use schedlab_units::Pid;
 
 use crate::metrics::PidTable;
 
-/// Values of the tasks that were seen.
+/// Values of the tasks seen so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ByPid<T> {
-    /// Where in `values`, counted from 1.
+    /// Index in `values`, counted from 1.
     places: PidTable<u32>,
     values: Vec<(Pid, T)>,
 }
 
 impl<T: Default> ByPid<T> {
-    /// The value of a task, if it was seen.
+    /// The value of a task, if it has one.
     pub fn get(&self, pid: Pid) -> Option<&T> {
         let place = *self.places.get(pid)?;
         let (_, value) = self.values.get((place as usize).checked_sub(1)?)?;
         Some(value)
     }
 
-    /// The value of a task to change, made if need be.
+    /// The value of a task to change, created if needed.
     pub fn of(&mut self, pid: Pid) -> &mut T {
         let place = self.places.entry(pid);
         if *place == 0 {
@@ -30,7 +30,7 @@ impl<T: Default> ByPid<T> {
         &mut self.values[*place as usize - 1].1
     }
 
-    /// All tasks seen, in order of their numbers.
+    /// All tasks with values, in order of their pids.
     pub fn in_order(&self) -> Vec<(Pid, &T)> {
         let mut all: Vec<_> = self.values.iter().map(|(pid, value)| (*pid, value)).collect();
         all.sort_by_key(|&(pid, _)| pid);

@@ -1,10 +1,10 @@
-//! `perf sched latency`: per task how long it ran and how long it waited to run.
+//! `perf sched latency`: run time and wait time per task.
 //!
-//! A wait begins when a task is made runnable and ends when it runs. perf has changed its
-//! mind about the beginning, see [`Reading`]; both are followed, and the table is made of one.
+//! A wait begins when a task is made runnable and ends when it runs. Versions of perf define the beginning
+//! differently, see [`Reading`]; both are followed, and the table uses one.
 //!
-//! Run time is what the kernel accounted (`sched_stat_runtime`). Where that was not
-//! recorded perf prints zeros; here the time from switch to switch takes its place.
+//! Run time is what the kernel accounted (`sched_stat_runtime`). If that was not recorded, perf prints zeros;
+//! here the time from switch to switch is used instead.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use super::seconds;
 /// When a wait begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// As [`Reading::Perf61`] where the trace has `sched_wakeup`, else as [`Reading::Perf69`].
+    /// As [`Reading::Perf61`] if the trace has `sched_wakeup`, otherwise as [`Reading::Perf69`].
     ///
-    /// `perf sched record` has left out `sched_wakeup` since 5.10, and on its own files perf
-    /// up to 6.8 found no delay at all.
+    /// `perf sched record` has left out `sched_wakeup` since 5.10, and so in its own files perf up to 6.8
+    /// found no delay at all.
     #[default]
     Auto,
     /// perf up to 6.8: at `sched_wakeup`; a task marked as preempted (`R+`) does not wait.
@@ -48,7 +48,7 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// The order unless another is asked for.
+    /// The default order.
     pub const DEFAULT: [SortKey; 4] = [SortKey::Avg, SortKey::Max, SortKey::Switch, SortKey::Runtime];
 
     /// The key of a name: avg, max, switch, runtime, pid.
@@ -69,7 +69,7 @@ impl SortKey {
 pub struct LatencyRow {
     /// The task's name.
     pub comm: String,
-    /// Its number; of several tasks of one name the highest.
+    /// Its pid; the highest of several tasks with one name.
     pub pid: i32,
     /// How many tasks of that name the line sums up.
     pub tasks: u32,
@@ -87,24 +87,24 @@ pub struct LatencyRow {
     pub max_delay_end_ns: u64,
 }
 
-/// What stands below the lines.
+/// The totals below the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LatencyTotal {
-    /// Time that the tasks listed ran, ns.
+    /// Run time of the listed tasks, ns.
     pub runtime_ns: u64,
     /// How often they were switched to after a wait.
     pub switches: u64,
-    /// Switches away from another task than was switched to last on that CPU.
+    /// Switches away from a task other than the last one switched to on that CPU.
     pub switch_bugs: u64,
-    /// Wake-ups, those out of order included.
+    /// Wake-ups, including those out of order.
     pub wakeups: u64,
     /// Wake-ups that are recorded before the sleep that they end.
     pub unordered: u64,
-    /// Events that were lost, as far as they are counted.
+    /// Number of lost events, if counted.
     pub lost_events: u64,
     /// Places where events were lost.
     pub losses: u64,
-    /// Events and losses that were read. perf counts what else is in its file too.
+    /// Events and losses read. perf also counts the other records in its file.
     pub events: u64,
 }
 
@@ -194,7 +194,7 @@ impl Latency {
         rows
     }
 
-    /// What stands below these lines.
+    /// The totals below these lines.
     pub fn total(&self, reading: Reading, rows: &[LatencyRow]) -> LatencyTotal {
         LatencyTotal {
             runtime_ns: rows.iter().map(|row| row.runtime_ns).sum(),
@@ -296,7 +296,7 @@ impl Latency {
 }
 
 impl LatencyTotal {
-    /// What perf says of events that are missing or wrong.
+    /// perf's messages about events that are missing or wrong.
     fn bad_events(&self) -> String {
         let info = |bad: u64, all: u64, what: &str, more: &str| {
             let percent = bad as f64 / all as f64 * 100.0;
@@ -318,14 +318,14 @@ impl LatencyTotal {
     }
 }
 
-/// What a wake-up found.
+/// The state in which a wake-up found its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Woken {
     /// A task that slept.
     InOrder,
     /// A task that falls asleep only later, so the times are wrong.
     TooEarly,
-    /// A task that is runnable already.
+    /// A task that is already runnable.
     Awake,
 }
 
@@ -342,7 +342,7 @@ impl Delays {
         }
     }
 
-    /// The task runs. One never heard of before is counted, with a delay of nothing.
+    /// The task runs. A new task is counted with zero delay.
     fn run(&mut self, time: Time) {
         let since = match self.state {
             State::Unseen => time,
@@ -550,7 +550,8 @@ mod tests {
 
     #[test]
     fn lost_events_and_times_that_go_back_are_told() {
-        // cc1 sleeps from 1.00175 on; the wake-up that ends it seems to come before, or two chunks of events are lost.
+        // cc1 sleeps from 1.00175 on; the wake-up that ends it seems to come earlier, or two chunks of events are
+        // lost.
         let back = TRACE.replace("1.003020: sched_wakeup", "1.001500: sched_wakeup");
         assert_ne!(back, TRACE);
         let text = latency(&back).text(Reading::Perf61, false, &SortKey::DEFAULT);

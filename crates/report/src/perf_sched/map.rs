@@ -5,9 +5,9 @@
 //!    A0 *B0      11.544346 secs B0 => cc1:72
 //! ```
 //!
-//! A task has a letter and a digit, given out as tasks are first switched to; `.` is idle,
-//! a blank a CPU that has not switched yet, and the star stands at the CPU that switches.
-//! Where only some CPUs are shown, a switch of another has a line with nothing but the columns.
+//! A task has a letter and a digit, assigned when it is first switched to; `.` is idle, a blank a CPU that
+//! has not switched yet, and the star marks the CPU that switches. If only some CPUs are shown, a switch of
+//! another CPU has a line with only the columns.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub struct MapRow {
     pub is_shown: bool,
 }
 
-/// What stands for a task: `A0`, or `.` for the idle tasks.
+/// The label of a task: `A0`, or `.` for the idle tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Letters([u8; 2]);
 
@@ -52,7 +52,7 @@ impl Letters {
         std::str::from_utf8(&self.0).expect("letters are ASCII")
     }
 
-    /// The next ones. After `Z9` they begin again, as perf's do.
+    /// The next ones. After `Z9` they start over, like perf's.
     fn next(self) -> Letters {
         match self.0 {
             [b'Z', b'9'] => Letters(*b"A0"),
@@ -113,15 +113,15 @@ impl<F: FnMut(&MapRow)> Map<F> {
         Map { columns, shown: None, running, tasks, next: Letters(*b"A0"), out }
     }
 
-    /// Columns of these CPUs alone.
+    /// Columns only for these CPUs.
     pub fn only(mut self, cpus: impl IntoIterator<Item = CpuId>) -> Map<F> {
         self.shown = Some(cpus.into_iter().collect());
         self
     }
 
-    /// Gives a task its letters; true when it has to be introduced, where its name is shown for the first time.
+    /// Assigns letters to a task; true if it must be introduced, because its name is shown for the first time.
     fn introduce(&mut self, pid: Pid, comm: Comm, is_shown: bool) -> bool {
-        // The idle tasks differ in name from CPU to CPU and are one to the map.
+        // The names of idle tasks differ from CPU to CPU; the map treats them as one.
         let comm = if pid == Pid::IDLE { Comm::from("swapper") } else { comm };
         if let Some(task) = self.tasks.get_mut(&pid) {
             let is_new = task.is_new || task.comm != comm;

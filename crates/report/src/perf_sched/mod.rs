@@ -1,8 +1,8 @@
 //! The reports of `perf sched`: latency, map and timehist.
 //!
-//! People know these tables and have scripts that cut them into columns, so they are
-//! printed as perf 6.1 prints them, blanks at the end of a line included. Where perf
-//! itself reads a trace differently from version to version, [`Reading`] names both ways.
+//! Users know these tables and have scripts that cut them into columns, so they are printed as perf 6.1
+//! prints them, including trailing blanks. Where perf itself reads a trace differently from version to
+//! version, [`Reading`] names both ways.
 //!
 //! A table with one line per task is a fold that is rendered at the end; one with a line
 //! per switch hands out its rows as they come, and nothing grows with the length of a trace.
@@ -28,7 +28,7 @@ fn seconds(time: Time) -> String {
     text
 }
 
-/// The same, behind spaces up to `width` places.
+/// The same, padded on the left to `width`.
 fn push_seconds(out: &mut String, time: Time, width: usize) {
     push_number(out, time.0 / 1_000_000_000, width.saturating_sub(7), b' ');
     out.push('.');
@@ -42,14 +42,14 @@ fn millis(span: Duration, width: usize) -> String {
     text
 }
 
-/// The same, their whole part behind spaces up to `width` places.
+/// The same, with the integer part padded on the left to `width`.
 fn push_millis(out: &mut String, span: Duration, width: usize) {
     push_number(out, span.0 / 1_000_000, width, b' ');
     out.push('.');
     push_number(out, span.0 % 1_000_000 / 1_000, 3, b'0');
 }
 
-/// A task's number.
+/// A task's pid.
 fn push_pid(out: &mut String, pid: Pid) {
     if pid.0 < 0 {
         out.push('-');
@@ -57,8 +57,7 @@ fn push_pid(out: &mut String, pid: Pid) {
     push_number(out, pid.0.unsigned_abs().into(), 0, b' ');
 }
 
-/// A number of at least `width` places, filled up in front. A table has millions of them, and `format!` takes ten times as
-/// long.
+/// A number padded on the left to `width`. A table has millions of them, and `format!` takes ten times as long.
 fn push_number(out: &mut String, mut number: u64, width: usize, fill: u8) {
     let mut places = [fill; 20];
     let mut first = places.len();
@@ -104,7 +103,7 @@ ld-73 [001] 1.009100: sched_switch: prev_comm=ld prev_pid=73 prev_prio=120 prev_
         assert_eq!(summary.gaps, 0, "{:?}", summary.first_gaps);
     }
 
-    /// Text with bars around each line, as editors and tests take blanks away.
+    /// Text with bars around each line, as editors and tests strip blanks.
     pub fn barred(text: &str) -> String {
         text.lines().map(|line| format!("|{line}|\n")).collect()
     }

@@ -1,11 +1,11 @@
-//! What tasks are called, and whose threads and children they are.
+//! The names of tasks, their processes and parents.
 
 use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::Pid;
 
 use super::by_pid::ByPid;
 
-/// The latest name of each task. Needs nothing: every event that names a task adds to it.
+/// The latest name of each task. Needs no particular event: every event that names a task adds to it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names(ByPid<Name>);
 
@@ -13,9 +13,9 @@ pub(super) struct Names(ByPid<Name>);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Name {
     pub comm: Comm,
-    /// The process it is a thread of.
+    /// The process of which it is a thread.
     pub tgid: Option<Pid>,
-    /// The process that made it.
+    /// The process that created it.
     pub parent: Option<Pid>,
     /// Whether it ended.
     pub dead: bool,

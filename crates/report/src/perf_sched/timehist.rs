@@ -1,8 +1,8 @@
-//! `perf sched timehist`: each stretch a task ran, how long it had waited before, and why.
+//! `perf sched timehist`: each run of a task, how long it had waited before, and why.
 //!
-//! A line stands at the switch *away* from a task: the time between its last switch away
-//! and this stretch is its wait, the part of it after the wake-up the scheduling delay.
-//! The summary adds up the stretches of each task and the idle time of each CPU.
+//! A line is printed at the switch *away* from a task: the time between its last switch away and this stretch
+//! is its wait, the part of it after the wake-up the scheduling delay. The summary adds up the stretches of
+//! each task and the idle time of each CPU.
 //!
 //! Columns and numbers are those of perf 6.1, which counts no scheduling delay for a task
 //! that was preempted. The letters of states are the kernel's own; perf 6.1 has old ones.
@@ -30,9 +30,9 @@ pub struct TimehistOptions {
     pub next: bool,
     /// The state in which the task left.
     pub state: bool,
-    /// These CPUs alone.
+    /// Only these CPUs.
     pub cpus: Option<Vec<CpuId>>,
-    /// These tasks alone.
+    /// Only these tasks.
     pub tids: Option<Vec<Pid>>,
     /// From this time on.
     pub start: Option<Time>,
@@ -127,7 +127,7 @@ struct Task {
 }
 
 impl<F: FnMut(&TimehistRow)> Timehist<F> {
-    /// Shows what the options say.
+    /// Shows the part selected by the options.
     pub fn new(options: TimehistOptions, out: F) -> Timehist<F> {
         Timehist {
             nr_cpus: options.nr_cpus,
@@ -144,7 +144,7 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
         }
     }
 
-    /// The summary of what was seen so far.
+    /// The summary so far.
     pub fn summary(&self) -> TimehistSummary {
         let row = |(pid, task): (Pid, &Task)| {
             let name = self.names.of(pid);
@@ -176,7 +176,7 @@ impl<F: FnMut(&TimehistRow)> Timehist<F> {
             span_ns: span.0,
             cpus: self.nr_cpus,
         };
-        // Of single tasks neither idle time nor sums are of interest, nor does perf print them.
+        // For single tasks idle time and sums are not of interest, and perf does not print them.
         let cpus = if self.options.tids.is_some() { 0 } else { self.nr_cpus };
         let idle = (0..cpus).filter(|cpu| self.options.has_cpu(CpuId(*cpu))).map(idle).collect();
         TimehistSummary { tasks, terminated, idle, totals }
@@ -266,8 +266,8 @@ struct Stretch {
 }
 
 impl Task {
-    /// The stretch from the CPU's last switch to this one. Times that go backwards, which
-    /// happens where events were lost, count as nothing.
+    /// The stretch from the CPU's last switch to this one. Times that go backwards, which happens if events
+    /// were lost, count as zero.
     fn stretch(&self, since: Option<Time>, time: Time) -> Stretch {
         let Some(since) = since else {
             return Stretch { wait: Duration::ZERO, delay: Duration::ZERO, run: Duration::ZERO };
@@ -419,11 +419,11 @@ fn error_percent(runs: &Moments) -> f64 {
 /// What the lines add up to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimehistSummary {
-    /// Tasks that live, in order of their numbers.
+    /// Live tasks, in order of their pids.
     pub tasks: Vec<RunRow>,
     /// Tasks that ended.
     pub terminated: Vec<RunRow>,
-    /// Every CPU shown, up to the highest known; none when single tasks were asked for.
+    /// Every shown CPU, up to the highest known; empty if single tasks were requested.
     pub idle: Vec<CpuIdleRow>,
     /// The sums.
     pub totals: TimehistTotals,
@@ -434,7 +434,7 @@ pub struct TimehistSummary {
 pub struct RunRow {
     /// The task.
     pub task: String,
-    /// The process that made it; -1 when that was not seen.
+    /// The process that created it; -1 if unknown.
     pub parent: i32,
     /// How many stretches.
     pub runs: u64,
@@ -459,7 +459,7 @@ pub struct RunRow {
 pub struct CpuIdleRow {
     /// The CPU.
     pub cpu: u16,
-    /// Idle time, ns; none when it never left idle.
+    /// Idle time, ns; `None` if it never left idle.
     pub idle_ns: Option<u64>,
 }
 

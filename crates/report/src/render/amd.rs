@@ -1,8 +1,8 @@
-//! The table that AMD's scheduler mails print: `Copy:  158301.28 (44.74 pct)`.
+//! The table in AMD's mails to the scheduler list: `Copy:  158301.28 (44.74 pct)`.
 //!
-//! One line per row, means only, a percentage that is positive when things got better and
-//! bears no plus. Its digits are cut off, not rounded: the published 109364.74 to 158301.28
-//! is 44.746 % and was printed as 44.74. The kernels stand above their columns.
+//! One line per row, means only, and a percentage that is positive for an improvement, without a plus sign.
+//! Its digits are truncated, not rounded: the published 109364.74 to 158301.28 is 44.746 % and was printed as
+//! 44.74. The kernels are above their columns.
 
 use schedlab_stats::Stat;
 
@@ -34,7 +34,7 @@ pub fn amd(metric: &MetricComparison, kernels: &[String]) -> String {
     columns(&lines, &leans, " ")
 }
 
-/// The number less its digits beyond the second.
+/// The number truncated to two decimals.
 fn cut(percent: f64) -> f64 {
     (percent * 100.0).trunc() / 100.0
 }
@@ -49,7 +49,7 @@ mod tests {
     fn the_published_stream_table_comes_out() {
         let comparison = Comparison::new(&stream(), Options::default());
         let found = render::amd(&comparison.metrics[0], &comparison.kernels);
-        // As mailed, but for blanks that the archive lost.
+        // As mailed, except for blanks that the archive lost.
         let published = [
             "Copy: 109364.74 (0.00 pct) 94220.50 (-13.84 pct) 158301.28 (44.74 pct)",
             "Scale: 109670.26 (0.00 pct) 90210.59 (-17.74 pct) 149525.64 (36.34 pct)",

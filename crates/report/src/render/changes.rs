@@ -1,4 +1,4 @@
-//! Many metrics in one table: a line each, with what it changed, how sure that is, and the word.
+//! Many metrics in one table: one line each, with the change, its interval, and the word.
 //!
 //! ```text
 //! v6.12+NO_SIS_UTIL against v6.12: 10 pairs by seed, 95 % intervals
@@ -6,7 +6,7 @@
 //! switches/s              1.25 M   1.24 M   -0.4 % [-1.0, +0.2]  no difference
 //! ```
 //!
-//! Each value has the unit that suits it.
+//! Each value has a suitable unit.
 
 use schedlab_stats::Summary;
 
@@ -14,8 +14,8 @@ use super::columns::{Lean, columns};
 use super::paired::change;
 use crate::{CellComparison, Comparison, MetricComparison};
 
-/// All metrics of a comparison, a block per kernel beside the baseline; of one kernel its means. Lines are no wider than
-/// `width` where that is possible.
+/// All metrics of a comparison, one block per kernel other than the baseline; the means if there is only one kernel.
+/// Lines are no wider than `width` if possible.
 pub fn changes(comparison: &Comparison, width: usize) -> String {
     if comparison.kernels.len() == 1 {
         return alone(comparison);
@@ -41,7 +41,7 @@ fn block(comparison: &Comparison, kernel: usize, width: usize) -> String {
     let change_width = cells().map(|(_, _, cell)| change(&cell.paired).0.len()).max().unwrap_or(0);
     let line = |(metric, row, cell): (&MetricComparison, &crate::RowComparison, &CellComparison)| {
         let (change, interval) = change(&cell.paired);
-        // Where there are no pairs each side still has what it has.
+        // If there are no pairs, each side still shows its own value.
         let side = |paired: f64, cell: &CellComparison| if paired.is_finite() { paired } else { mean(cell) };
         vec![
             name(metric, &row.key),
@@ -62,7 +62,7 @@ fn block(comparison: &Comparison, kernel: usize, width: usize) -> String {
     if fits(&narrow) {
         return head + &narrow;
     }
-    // Names on lines of their own.
+    // Names on separate lines.
     let rest: Vec<Vec<String>> = lines
         .iter()
         .map(|line| std::iter::once(String::new()).chain(line[1..].iter().cloned()).collect())
@@ -96,7 +96,7 @@ fn name(metric: &MetricComparison, key: &str) -> String {
     if key.is_empty() { metric.name.clone() } else { format!("{} {key}", metric.name) }
 }
 
-/// A value with a unit that suits it, to four digits: `132.5 us`, `1.25 M/s`, `12,345`. A dash where there is none.
+/// A value with a suitable unit, to four digits: `132.5 us`, `1.25 M/s`, `12,345`. A dash if there is none.
 pub fn quantity(value: f64, unit: &str) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -105,7 +105,7 @@ pub fn quantity(value: f64, unit: &str) -> String {
     let times = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     if let Some(&(_, own)) = times.iter().find(|(name, _)| *name == unit) {
         let ns = size * own;
-        // What rounds to a thousand of one unit is one of the next.
+        // A value that rounds to a thousand of one unit is one of the next.
         let (name, scale) = times.iter().rfind(|(_, scale)| ns >= 0.999_95 * scale).unwrap_or(&times[0]);
         return format!("{} {name}", digits(value * own / scale));
     }
@@ -121,7 +121,7 @@ pub fn quantity(value: f64, unit: &str) -> String {
     }
 }
 
-/// Four digits that say something; thousands are parted.
+/// Four significant digits, with thousands separators.
 fn digits(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {

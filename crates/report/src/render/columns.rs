@@ -1,6 +1,6 @@
-//! Lines of cells, padded so that they stand in columns.
+//! Lines of cells, padded into columns.
 
-/// To which side a column's cells lean.
+/// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug)]
 pub enum Lean {
     /// Words.

@@ -1,8 +1,8 @@
 //! The name of a kernel over its column, on two lines.
 //!
-//! mmtests splits a name at its first `-`, after an `-rcN` if there is one: the version
-//! above, what was done to it below. Our own names say what was done with `+` and are
-//! split there, keeping the sign; a name with neither stays on the first line.
+//! mmtests splits a name at its first `-`, after an `-rcN` if there is one: the version above, the change
+//! below. Our own names separate the change with `+` and are split there, keeping the sign; a name with
+//! neither is on the first line.
 
 /// The two parts of a kernel's name.
 pub(crate) fn split_name(name: &str) -> (&str, &str) {
@@ -32,7 +32,7 @@ pub(crate) fn header(first_width: usize, kernels: &[String], widths: &[usize]) -
     lines.iter().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
 }
 
-/// The room a kernel's header takes.
+/// The width of a kernel's header.
 pub(crate) fn header_width(name: &str) -> usize {
     let (above, below) = split_name(name);
     above.chars().count().max(below.chars().count())

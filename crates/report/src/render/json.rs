@@ -1,7 +1,7 @@
 //! Every number of a comparison, under stable names.
 //!
-//! Nothing is rounded. What does not exist (a deviation of one sample, an interval of two
-//! runs without a baseline) is `null`. Keys are only ever added.
+//! Nothing is rounded. A value that does not exist (a deviation of one sample, an interval of two runs
+//! without a baseline) is `null`. Keys are only ever added.
 
 use schedlab_stats::{Interval, Mean, Stat};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn cell(metric: &MetricComparison, row: &RowComparison, kernel: usize, cell: &Ce
         "runs": cell.runs,
         "samples": cell.summary.n(),
         "stats": each(&|stat| metric.value(stat, cell)),
-        // By how much each statistic is better, as in the table: positive is good.
+        // The improvement of each statistic, as in the table: positive is good.
         "percent": each(&|stat| metric.percent(stat, cell, row.base())),
         "significant": cell.star.significant,
         "p": cell.star.p,

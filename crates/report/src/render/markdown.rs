@@ -15,7 +15,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     out + &tables.join("\n")
 }
 
-/// Per row: each kernel's mean and spread, then per kernel beside the baseline its change.
+/// Per row: each kernel's mean and spread, then the change of each kernel other than the baseline.
 fn table(comparison: &Comparison, metric: &MetricComparison) -> String {
     let others = &comparison.kernels[1..];
     let mut head = vec![metric.label(Stat::Mean).to_owned()];
@@ -40,7 +40,7 @@ fn table(comparison: &Comparison, metric: &MetricComparison) -> String {
         }));
         cells.extend(row.cells[1..].iter().map(|cell| {
             let (change, interval) = change(&cell.paired);
-            // A backslash keeps the star a star.
+            // A backslash escapes the star.
             let star = if metric.is_starred(cell) { " \\*" } else { "" };
             format!("{change} {interval} {}{star}", metric.word(cell))
         }));

@@ -1,10 +1,9 @@
 //! The table of mmtests, to the column.
 //!
-//! A stat name, the row, then per kernel a field of 12 and `(   9.23%)`, with asterisks
-//! in place of the parentheses when the rule finds the mean significant. The first column
-//! is as wide as the widest statistic of the full table even when mail dropped that row,
-//! as it is in published tables. Columns grow where a name or a number needs more room;
-//! mmtests lets such a line stick out instead.
+//! A stat name, the row, then per kernel a field of 12 and `(   9.23%)`, with asterisks instead of the
+//! parentheses if the rule finds the mean significant. The first column is as wide as the widest statistic of
+//! the full table even if mail dropped that row, as in published tables. Columns grow if a name or a number
+//! needs more room; in mmtests such a line sticks out instead.
 
 use schedlab_stats::{Direction, Stat};
 
@@ -23,8 +22,8 @@ pub fn mmtests(metric: &MetricComparison, kernels: &[String], stats: &[Stat]) ->
     of_columns(metric, kernels, stats, &all)
 }
 
-/// The same in tables that are no wider than `width` columns where that is possible: each has the baseline and as many
-/// of the others as there is room for.
+/// The same in tables that are no wider than `width` columns if possible: each has the baseline and as many of the
+/// others as fit.
 pub fn mmtests_within(metric: &MetricComparison, kernels: &[String], stats: &[Stat], width: usize) -> String {
     let is_too_wide = |text: &str| text.lines().any(|line| line.chars().count() > width);
     let mut tables = Vec::new();
@@ -53,8 +52,8 @@ fn of_columns(metric: &MetricComparison, kernels: &[String], stats: &[Stat], col
     layout(metric, &kernels, &lines)
 }
 
-/// Means in units of the baseline's, as `--print-ratio` prints them, with the distance in
-/// units of the spread, and what all rows come to in the last four lines.
+/// Means in units of the baseline's, as `--print-ratio` prints them, with the distance in units of the
+/// spread, and the totals of all rows in the last four lines.
 pub fn ratios(metric: &MetricComparison, kernels: &[String]) -> String {
     let mut lines = Vec::new();
     for row in &metric.rows {
@@ -85,7 +84,7 @@ struct Line {
     cells: Vec<Field>,
 }
 
-/// A value, and what stands beside it in brackets.
+/// A value, and its bracket.
 struct Field {
     value: String,
     comparisons: Vec<Bracket>,

@@ -1,8 +1,7 @@
-//! The same numbers in different clothes: each function lays out what a
-//! [`Comparison`](crate::Comparison) or a [`PerfStat`](crate::PerfStat) already holds.
+//! The same numbers in different forms: each function lays out the content of a
+//! [`Comparison`](crate::Comparison) or a [`PerfStat`](crate::PerfStat).
 //!
-//! All output is ASCII, ends its lines with `\n` and has no blanks at their ends, so it
-//! survives mail.
+//! All output is ASCII, with lines that end with `\n` and without trailing blanks, so it survives mail.
 
 mod amd;
 mod changes;

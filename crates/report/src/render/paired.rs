@@ -1,19 +1,19 @@
-//! The paired differences: what happened to each mean, how sure that is, and the word.
+//! The paired differences: the change of each mean, its interval, and the word.
 //!
 //! ```text
 //! v5.5+SIS_KTHREAD_STACK against v5.5: 20 pairs by seed, 95 % intervals, * by t-2020 at 0.1
 //! Amean  1      22.58   20.61   -8.7 % [-9.9, -7.5]  better *
 //! ```
 //!
-//! Here change is change: a time that falls is negative, and the word says that this is
-//! good. The stars are those of the table above it.
+//! Here a change keeps its sign: a time that falls is negative, and the word says that this is good. The
+//! stars are those of the table above it.
 
 use schedlab_stats::{Interval, Mean, Paired};
 
 use super::columns::{Lean, columns};
 use crate::{CellComparison, Comparison, MetricComparison};
 
-/// One block per kernel beside the baseline.
+/// One block per kernel other than the baseline.
 pub fn paired(comparison: &Comparison, metric: &MetricComparison) -> String {
     let blocks: Vec<String> = (1..comparison.kernels.len()).map(|k| block(comparison, metric, k)).collect();
     blocks.join("\n")
@@ -57,13 +57,13 @@ fn line(metric: &MetricComparison, key: &str, cell: &CellComparison, change_widt
     ]
 }
 
-/// A number, or a dash where there is none.
+/// A number, or a dash if there is none.
 pub(super) fn known(x: f64, digits: usize) -> String {
     if x.is_finite() { format!("{x:.digits$}") } else { "-".to_owned() }
 }
 
-/// The change in percent, or in the metric's own unit where there is no baseline to be
-/// relative to. An interval that cannot be known is `[?, ?]`.
+/// The change in percent, or in the metric's own unit if the baseline is zero. An unknown interval is
+/// `[?, ?]`.
 pub(super) fn change(paired: &Paired) -> (String, String) {
     let unknown = || "[?, ?]".to_owned();
     if let Some(change) = paired.change.filter(|change| change.is_finite()) {
@@ -80,7 +80,7 @@ pub(super) fn change(paired: &Paired) -> (String, String) {
     }
 }
 
-/// One decimal, or more where a real change or a whole interval would print as zero.
+/// One decimal, or more if a real change or a whole interval would print as zero.
 fn digits(change: f64, interval: Option<Interval>) -> usize {
     let size = match interval {
         None => change.abs(),

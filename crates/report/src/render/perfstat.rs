@@ -1,7 +1,6 @@
 //! The block of `perf stat -r`.
 //!
-//! Columns as perf 6.1 prints them; counts with commas, as it does where the locale has
-//! them and as mail shows them.
+//! Columns as perf 6.1 prints them; counts have commas, as with a locale that has them, and as in mail.
 
 use crate::{Elapsed, PerfRow, PerfStat};
 
@@ -61,7 +60,7 @@ fn error(percent: f64) -> String {
     format!("  ( +-{percent:>6.2}% )")
 }
 
-/// Two digits more than the first one in which runs differ, nine at most.
+/// Two digits more than the first one in which runs differ, at most nine.
 fn digits(stddev: f64) -> usize {
     let mut digits = 0;
     let mut unit = 1.0;

@@ -1,11 +1,11 @@
-//! The table that mails about wake-up placement print: one line per load of each benchmark.
+//! The table in mails about wake-up placement: one line per load of each benchmark.
 //!
 //! ```text
 //! case                    load        baseline(std%)  compare%( std%)
 //! hackbench-process-pipe  1-groups     1.00 (  1.12)   -0.29 (  1.41)  no difference
 //! ```
 //!
-//! The baseline is 1; a comparison is positive where it is better. A word says what that comes to.
+//! The baseline is 1; a comparison is positive if it is better, with a word for the verdict.
 
 use schedlab_stats::Stat;
 
@@ -22,7 +22,7 @@ pub struct Case<'a> {
     pub metric: &'a MetricComparison,
 }
 
-/// All loads of all benchmarks, a pair of columns for each kernel beside the baseline.
+/// All loads of all benchmarks, a pair of columns for each kernel other than the baseline.
 pub fn schedtests(cases: &[Case], kernels: &[String]) -> String {
     let mut head = vec!["case".to_owned(), "load".to_owned(), "baseline(std%)".to_owned()];
     for kernel in &kernels[1..] {
@@ -40,14 +40,14 @@ pub fn schedtests(cases: &[Case], kernels: &[String]) -> String {
             };
             let base = row.base();
             let one = if base.runs > 0 { "1.00" } else { "   -" };
-            // Behind it the key of a latency names the tasks, as the case does.
+            // After it the key of a latency names the tasks, like the case.
             let load = row.key.split(' ').next().unwrap_or_default();
             let key = if load.is_empty() { "-".to_owned() } else { format!("{load}-{}", case.load) };
             let mut line = vec![case.name.to_owned(), key, format!("{one} {}", spread(base))];
             for cell in &row.cells[1..] {
                 let percent = case.metric.percent(Stat::Mean, cell, base);
                 let percent = match percent.abs() {
-                    // A small change that is sure must not look like none.
+                    // A small but certain change must not look like zero.
                     size if size > 0.0 && size < 0.005 => format!("{percent:+8.4}"),
                     size if size.is_finite() => format!("{percent:+8.2}"),
                     _ => "       -".to_owned(),

@@ -39,8 +39,8 @@ pub(crate) fn table(
 
 /// Mel Gorman's dbench table of 28 January 2020 for 8 CPUs, kthread stacking before and after.
 ///
-/// The third decimals are chosen so that the printed percentages come out, which mmtests
-/// computed from unrounded values.
+/// The third decimals are chosen to reproduce the printed percentages, which mmtests computed from unrounded
+/// values.
 pub(crate) fn dbench() -> Table {
     table(
         &["5.5.0-rc7-tipsched-20200124", "5.5.0-rc7-kworkerstack"],

@@ -1,5 +1,4 @@
-//! What `compare` prints: for each metric the table scheduler mail knows, then the paired
-//! differences.
+//! What `compare` prints: for each metric the table known from scheduler mail, then the paired differences.
 
 use schedlab_stats::Stat;
 
