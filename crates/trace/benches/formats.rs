@@ -40,7 +40,7 @@ fn recorded(count: usize) -> Vec<Event> {
             _ => None,
         }));
     }
-    // One recording after the other, so that time goes on.
+    // One recording after the other, with increasing times.
     let mut shift = 0;
     let mut last = 0;
     for event in &mut events {

@@ -1,8 +1,8 @@
 //! A task's short name, and a workload's label: text that is copied, never allocated.
 //!
-//! The kernel keeps 16 bytes for a comm, the last one NUL, and promises nothing
-//! about the other 15: spaces, dashes, `=` and halves of UTF-8 sequences occur.
-//! So a comm is bytes here, and only its display makes text of it.
+//! The kernel keeps 16 bytes for a comm, the last one NUL, and promises nothing about the other 15: spaces,
+//! dashes, `=` and halves of UTF-8 sequences occur. So a comm is bytes here, and only its display converts it
+//! to text.
 
 use std::borrow::Cow;
 use std::fmt;

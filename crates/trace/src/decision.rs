@@ -1,9 +1,9 @@
 //! Annotations: what a decider chose, and why. Not kernel events.
 //!
 //! A simulator knows what no tracepoint shows: which CPUs a wake-up examined, the rule that ended the search, the
-//! number that tipped it. Each annotation is an event of its own, emitted just before the kernel event it explains,
-//! under a name that begins with `schedlab_`. Reasons are stored as names, so that a file written by one version can be
-//! read by the next.
+//! number that decided. Each annotation is an event of its own, emitted just before the kernel event it explains, under
+//! a name that begins with `schedlab_`. Reasons are stored as names, so that a file written by one version can be read
+//! by the next.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -47,7 +47,7 @@ pub enum How {
     /// It was woken.
     #[default]
     Wakeup,
-    /// It was born.
+    /// It was created.
     Fork,
     /// It executed another program.
     Exec,
@@ -55,7 +55,7 @@ pub enum How {
     Push,
     /// It waited, and another CPU pulled it.
     Pull,
-    /// A stopper, or a CPU that balances by rules that are not known, moved it.
+    /// A stopper, or a CPU that balances by unknown rules, moved it.
     Move,
 }
 
@@ -77,7 +77,7 @@ pub enum What {
     Placement(How),
     /// What a balance pass moves.
     Balance,
-    /// Whether the running task makes way.
+    /// Whether the running task is preempted.
     Preemption,
     /// What a CPU does before it goes idle.
     Newidle,
@@ -169,20 +169,20 @@ pub enum IdleType {
     NewlyIdle,
 }
 
-/// What a CPU that has no task left did before it went idle, or instead.
+/// What a CPU without tasks did before it went idle, or instead of going idle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Newidle {
     /// The CPU.
     pub dst_cpu: CpuId,
     /// The rule that ended its search for work: `NI_SHORT_IDLE`.
     pub reason: Name,
-    /// Tasks that it has then.
+    /// Number of tasks that it has then.
     pub pulled: u32,
     /// The numbers that decided, times in ns.
     pub numbers: Vec<Number>,
 }
 
-/// Whether the running task has to make way.
+/// Whether the running task is preempted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preemption {
     /// The task that would run: the wakee, or the next in line at a tick.
@@ -202,10 +202,10 @@ pub struct Preemption {
 /// The need-resched bit that was set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resched {
-    /// None: the running task goes on.
+    /// None: the running task continues.
     #[default]
     None,
-    /// The lazy one, honoured at the return to user space and made full by the tick.
+    /// The lazy one, honoured at the return to user space and upgraded by the tick.
     Lazy,
     /// The full one, honoured at the next preemption point.
     Full,

@@ -1,4 +1,4 @@
-//! The event vocabulary: what can happen on a CPU, in the words of the kernel's tracepoints.
+//! The event vocabulary: what can happen on a CPU, named as the kernel's tracepoints.
 //!
 //! Recorded and simulated traces consist of the same events, so a report never knows which one it reads. An event is
 //! small and mostly copied; only rare kinds own memory. A tracepoint that is not in the vocabulary is kept as text,
@@ -85,7 +85,7 @@ pub enum Kind {
     SchedWakeupNew { comm: Comm, pid: Pid, prio: i32, target_cpu: CpuId },
     /// A task is moved to another CPU's run queue.
     SchedMigrateTask { comm: Comm, pid: Pid, prio: i32, orig_cpu: CpuId, dest_cpu: CpuId },
-    /// A task is born.
+    /// A task is created.
     SchedProcessFork { comm: Comm, pid: Pid, child_comm: Comm, child_pid: Pid },
     /// A task changes its program.
     SchedProcessExec { filename: Box<str>, pid: Pid, old_pid: Pid },
@@ -125,7 +125,7 @@ pub enum Kind {
     IrqHandlerEntry { irq: i32, name: Name },
     /// A device's interrupt ends.
     IrqHandlerExit { irq: i32, handled: bool },
-    /// A soft interrupt is asked for.
+    /// A soft interrupt is raised.
     SoftirqRaise { vec: Softirq },
     /// A soft interrupt begins.
     SoftirqEntry { vec: Softirq },
@@ -161,7 +161,7 @@ pub enum Kind {
     Balance(Box<Balance>),
     /// What a CPU did before it went idle.
     Newidle(Box<Newidle>),
-    /// Why the running task has to make way, or not.
+    /// Why the running task is preempted, or not.
     Preemption(Box<Preemption>),
     /// Why a task was picked.
     Pick(Box<Pick>),
@@ -254,7 +254,7 @@ impl Kind {
         "schedlab_group",
     ];
 
-    /// The tracepoint's name, as it stands in a trace line.
+    /// The tracepoint's name, as in a trace line.
     pub fn name(&self) -> &str {
         match self {
             Kind::SchedSwitch { .. } => "sched_switch",

@@ -1,4 +1,4 @@
-//! An event's fields as names and values, for formats that keep them apart.
+//! An event's fields as names and values, for formats that store them separately.
 //!
 //! JSON, protobuf and binary records all contain the same fields and differ only in how they encode a value. To write,
 //! each walks over [`Kind::fields`]; to read, each answers a question per field.
@@ -29,7 +29,7 @@ pub enum Value<'a> {
     State(TaskState),
     /// Numbers under their names.
     Numbers(Cow<'a, [Number]>),
-    /// CPUs that a search looked at.
+    /// CPUs that a search examined.
     Candidates(Cow<'a, [Candidate]>),
     /// Tasks.
     Pids(Cow<'a, [Pid]>),
@@ -193,7 +193,7 @@ impl Field for Box<str> {
     }
 }
 
-/// A name, or the address in place of it if the format has only that.
+/// A name, or the address if the format has only that.
 fn name(value: &Value<'_>) -> Option<String> {
     match value {
         Value::Uint(address) => Some(format!("{address:#x}")),

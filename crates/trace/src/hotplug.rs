@@ -2,10 +2,10 @@
 //!
 //! No scheduler tracepoint reports this, but the thread that takes a CPU offline and online (`cpuhp/3`) and the CPU's
 //! stopper show it. To take the CPU offline, the thread first closes it to tasks and waits for RCU; at the end it is
-//! parked, and the stopper runs and never returns. On the way back the CPU acts again, and its thread wakes the task
-//! that asked for the change when other tasks may run there.
+//! parked, and the stopper runs and never returns. On the way back the CPU acts again, and its thread wakes the
+//! requesting task when other tasks may run there.
 //!
-//! Where these threads are not seen, as in simulated traces, the tracepoints cpuhp:cpuhp_enter and cpuhp_exit show it:
+//! If these threads have no events, as in simulated traces, the tracepoints cpuhp:cpuhp_enter and cpuhp_exit show it:
 //! the scheduler's callbacks have the names of its functions.
 //!
 //! Kernel: sched_cpu_deactivate(), takedown_cpu(), take_cpu_down(), sched_cpu_activate(), v4.13, v5.5, v6.1, v6.12, v7.2.
@@ -23,19 +23,19 @@ use crate::state::TaskState;
 pub enum Hotplug {
     /// No more tasks may come, except kernel threads bound to it.
     Deactivating,
-    /// RCU has seen that; domains may leave it out.
+    /// An RCU grace period has passed; domains may exclude it.
     Deactivated,
     /// Its thread has finished its part.
     Parked,
     /// It is offline.
     Dead,
-    /// It is back, for kernel threads bound to it.
+    /// It is back, but only for kernel threads bound to it.
     Starting,
     /// Its thread is woken to open it to tasks.
     Called,
     /// Tasks may come.
     Active,
-    /// The task that asked goes on after the CPU is offline or online, and deferred work runs.
+    /// The requesting task continues after the CPU is offline or online, and deferred work runs.
     Done,
 }
 
@@ -59,11 +59,11 @@ struct Cpu {
     state: State,
     /// The task that last woke its thread.
     asked_by: Pid,
-    /// A wake-up of its thread was seen.
+    /// There was a wake-up of its thread.
     has_thread: bool,
     /// The step of a callback that has not ended, and its number.
     callback: Option<(i32, Hotplug)>,
-    /// The task that asked has not gone on yet.
+    /// The requesting task has not continued yet.
     not_done: bool,
 }
 
@@ -105,7 +105,7 @@ impl Hotplugs {
         self.step_of(event).inspect(|_| self.count())
     }
 
-    /// The step that a callback shows for a CPU whose thread is not seen.
+    /// The step that a callback shows for a CPU without events of its thread.
     fn told(&mut self, event: &Event) -> Option<(CpuId, Hotplug)> {
         let (cpu, step) = match event.kind {
             Kind::CpuhpEnter { cpu, idx, ref fun, .. } => {
@@ -185,7 +185,7 @@ impl Hotplugs {
             {
                 (State::Off, (cpu.state == State::Parked).then_some(Hotplug::Dead))
             }
-            // If the stopper itself goes on, it had another job.
+            // If the stopper itself continues, it had another job.
             (State::Off, _) if event.shown() != Pid::IDLE => (State::Parked, Some(Hotplug::Starting)),
             (State::Off, _) => (State::Started, Some(Hotplug::Starting)),
             (State::Parked | State::Started, Kind::SchedSwitch { next_comm, .. })
@@ -220,7 +220,7 @@ fn cpu_of(comm: &Comm, name: &[u8]) -> Option<CpuId> {
     if comm.as_bytes().starts_with(name) { bound_kthread(comm) } else { None }
 }
 
-/// The CPU to which a task other than its own kernel threads was sent.
+/// The CPU on which a task other than its own kernel threads was placed.
 fn got_another(event: &Event) -> Option<CpuId> {
     let (comm, cpu) = match event.kind {
         Kind::SchedWakeupNew { comm, target_cpu, .. } => (comm, target_cpu),
@@ -386,7 +386,7 @@ mod tests {
         let mut hotplugs = Hotplugs::new([CpuId(3)]);
         let event = read(&wakes(3, "swapper/3", "migration/3"));
         assert_eq!(hotplugs.event(&event), Some((CpuId(3), Hotplug::Starting)));
-        // A task that is sent there shows that the CPU is online, whatever was not seen.
+        // A task that is placed there shows that the CPU is online, even if events are missing.
         assert_eq!(hotplugs.event(&read(&moves("a", 3))), Some((CpuId(3), Hotplug::Active)));
     }
 }

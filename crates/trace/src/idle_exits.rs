@@ -1,11 +1,11 @@
 //! Ends of idle periods that are missing from a trace.
 //!
 //! A machine may record nothing that its idle tasks do outside interrupts (seen in a guest of v6.18, on all CPUs but
-//! the first). A task on such a CPU goes to sleep, is woken and acts again, but no switch to it is recorded. Where the
+//! the first). A task on such a CPU goes to sleep, is woken and acts again, but no switch to it is recorded. If the
 //! idle task itself completes wake-ups, the end of the wake-up is missing too. Both must have happened between the last
 //! event of the CPU or the task and the first that shows the task running, and soon after the former, because the CPU
-//! had nothing else to do. From the first missing one on, events wait for a moment, so that later events can put it in
-//! its place.
+//! had nothing else to do. From the first missing one on, events wait for a moment, so that later events show where it
+//! belongs.
 //!
 //! A task that is not known to be awake is not switched in: in a recording of a single task, each of its sleeps looks
 //! like this.
@@ -184,7 +184,7 @@ impl IdleExits {
     }
 }
 
-/// The task that an event shows to be runnable, or to leave its CPU.
+/// The task that an event shows runnable, or leaving its CPU.
 fn told(event: &Event) -> Option<Pid> {
     match event.kind {
         Kind::SchedWaking { pid, .. }

@@ -17,13 +17,13 @@ use crate::fields::Value;
 pub struct State {
     /// Which point: one of [`State::NAMES`].
     pub point: &'static str,
-    /// What it is the state of.
+    /// The subject of the state.
     pub about: About,
-    /// Its values under their names. Averages have 1024 for one CPU; times are in ns.
+    /// Its values under their names. Averages are 1024 for one CPU; times are in ns.
     pub values: Vec<(&'static str, i64)>,
 }
 
-/// What a state is of.
+/// The subject of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// The whole machine.
@@ -54,7 +54,7 @@ impl State {
         "schedlab_next_balance",
     ];
 
-    /// Hands over each field.
+    /// Passes on each field.
     pub fn fields<'a>(&'a self, field: &mut dyn FnMut(&'static str, Value<'a>)) {
         let number = |cpu: CpuId| Value::Uint(cpu.0.into());
         match &self.about {
@@ -79,7 +79,7 @@ impl State {
         }
     }
 
-    /// What it is of, for the name of a track.
+    /// Its subject, for the name of a track.
     pub fn subject(&self) -> String {
         match &self.about {
             About::Machine => "machine".to_string(),

@@ -1,7 +1,7 @@
 //! The numbers of an event whose keys are the same each time.
 //!
-//! A probe prints the same keys in the same order whenever it is hit, a hundred of them. So the meaning of a key is
-//! looked up once; after that it is only checked that the key is where it was in the previous event.
+//! A probe prints the same hundred keys in the same order whenever it is hit. So the meaning of a key is looked up
+//! once; after that it is only checked that the key is where it was in the previous event.
 
 use crate::read::eight;
 use crate::unknown::Unknown;

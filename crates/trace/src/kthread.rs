@@ -4,10 +4,9 @@ use schedlab_topology::CpuId;
 
 use crate::comm::Comm;
 
-/// Per-CPU threads of the kernel, named after their CPU, except for workers.
-/// Other threads have such names too and are not bound: `rcuop/4` and `rcub/0` of the kernel, whatever a program calls
-/// its threads, and what is left of a longer name: `dmcrypt_write/2`. `ktimersoftd` is from PREEMPT_RT, `erofs_worker`
-/// from a file system.
+/// Per-CPU threads of the kernel, named after their CPU, except for workers. Other threads with such names are not
+/// bound: `rcuop/4` and `rcub/0` of the kernel, threads named so by a program, and truncated longer names such as
+/// `dmcrypt_write/2`. `ktimersoftd` is from PREEMPT_RT, `erofs_worker` from a file system.
 ///
 /// Kernel: smp_hotplug_thread, include/linux/smpboot.h, v4.13, v6.12, v7.2.
 const PER_CPU: [&[u8]; 11] = [

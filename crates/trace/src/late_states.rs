@@ -1,16 +1,16 @@
-//! The state in which a task leaves a CPU, where the kernel read it too late.
+//! The state in which a task leaves a CPU, if the kernel read it too late.
 //!
 //! Up to v5.17 the kernel reads the state for `sched_switch` when it writes the event, after the task has left its
-//! queue. A quick waker has already set it to TASK_WAKING, which prints as runnable: a sleeper seems to wait for its
-//! CPU. Events wait here until later ones show the true state, and are passed on corrected.
+//! queue. A fast waker may have already set it to TASK_WAKING, which prints as runnable, so a sleeper seems to wait
+//! for its CPU. Events wait here until later ones show the true state, and are passed on corrected.
 //!
 //! A task that leaves its CPU runnable for the idle task need not be such a sleeper: the quota of its group or its own
-//! real-time budget may be used up, or core scheduling may keep it off. The sleeper is woken before it runs again, and
-//! the other task is not. So in this case events wait for the longer time after which quotas are refilled.
+//! real-time budget may be used up, or core scheduling may keep it off the CPU. A sleeper is woken before it runs
+//! again; such a task is not. So in this case events wait for the longer time after which quotas are refilled.
 //!
-//! A task whose wake-up is not in the trace, because it was lost or wake-ups are not recorded, is left as the event
-//! shows it. Where only the starts of wake-ups are recorded, as by `perf sched record`, a wake-up that began just
-//! before the CPU went idle is assumed to be that of a sleeper, although it may have come while the task still ran.
+//! A task whose wake-up is not in the trace, because it was lost or wake-ups are not recorded, keeps the recorded
+//! state. If only the starts of wake-ups are recorded, as by `perf sched record`, a wake-up that began just before
+//! the CPU went idle is assumed to be that of a sleeper, although the task may still have been running.
 //!
 //! Kernel: __trace_sched_switch_state(), include/trace/events/sched.h, v5.10; v5.18 passes the state along.
 
@@ -62,7 +62,7 @@ impl LateStates {
                 self.held.retain(|held| held != next_pid);
                 let idles = *next_pid == Pid::IDLE;
                 if *prev_state == TaskState::RUNNING && *prev_pid != Pid::IDLE {
-                    // A wake-up begins only for a task that means to sleep.
+                    // A wake-up begins only for a task that is about to sleep.
                     let began = self.woken.iter().find(|(woken, _)| woken == prev_pid);
                     if began.is_some_and(|(_, at)| self.told || idles && event.time.since(*at) <= WAITS) {
                         *prev_state = TaskState::INTERRUPTIBLE;
@@ -87,7 +87,7 @@ impl LateStates {
         if ready { self.waiting.pop_front() } else { None }
     }
 
-    /// Whether it is still open that the task which leaves in this event sleeps.
+    /// Whether it is still undecided if the task that leaves in this event sleeps.
     fn is_held(&self, event: &Event) -> bool {
         match &event.kind {
             Kind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Passes events on and prints, as `R` and `S`, how each task but idle tasks left.
+    /// Passes events on and prints, as `R` and `S`, how each task, except idle tasks, left.
     fn left(events: impl Iterator<Item = Event>) -> String {
         let mut late = LateStates::default();
         let mut states = String::new();

@@ -1,7 +1,7 @@
 //! The event vocabulary, and its formats in and out.
 //!
-//! A trace is the only thing a run leaves, and the only thing a report reads. Its events have the names and fields of
-//! the kernel's tracepoints, so a recorded and a simulated trace are equals. Everything here streams: a [`Sink`] takes
+//! A trace is the only output of a run, and the only input of a report. Its events have the names and fields of the
+//! kernel's tracepoints, so recorded and simulated traces are equivalent. Everything here streams: a [`Sink`] takes
 //! events one by one, readers feed one, writers are one.
 
 mod args;

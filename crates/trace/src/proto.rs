@@ -42,14 +42,14 @@ impl Encoder {
         self.raw(field, String::from_utf8_lossy(text).as_bytes());
     }
 
-    /// A message made elsewhere.
+    /// A message encoded elsewhere.
     pub fn raw(&mut self, field: u32, bytes: &[u8]) {
         self.varint(u64::from(field) << 3 | 2);
         self.varint(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Fields made elsewhere.
+    /// Fields encoded elsewhere.
     pub fn append(&mut self, fields: &[u8]) {
         self.bytes.extend_from_slice(fields);
     }
@@ -65,7 +65,7 @@ impl Encoder {
         self.bytes[start..].rotate_left(len);
     }
 
-    /// A number alone, as packed fields hold them.
+    /// A bare number, as in packed fields.
     pub fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);

@@ -44,7 +44,7 @@ pub trait Sink {
     /// Called with the number of details that were left out since the last call, and the time of the last one.
     fn omitted(&mut self, _number: u64, _last: Time) {}
 
-    /// Whether to tell the scheduler's state as it changes; that takes much time.
+    /// Whether to report the scheduler's state as it changes, which takes much time.
     fn wants_state(&self) -> bool {
         false
     }

@@ -29,7 +29,7 @@ impl TaskState {
     pub const PARKED: TaskState = TaskState(0x40);
     /// Asleep until an event, not counted as load.
     pub const IDLE: TaskState = TaskState(0x80);
-    /// Preempted: it did not call schedule() itself. A runnable task preempted is `R+`.
+    /// Preempted: it did not call schedule() itself. A preempted runnable task is `R+`.
     pub const PREEMPTED: TaskState = TaskState(0x100);
 
     /// Dead, as recorded by kernels before 4.14.

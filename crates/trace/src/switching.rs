@@ -3,8 +3,8 @@
 //! `sched_switch` is written before the switch itself: the queue already has its next task, the stack is still that of
 //! the previous one. Events in between are recorded for the task that leaves, which then seems to run again without a
 //! switch: `tlb_flush` and `x86_fpu_regs_deactivated`, if all events are recorded, and the stack of each switch
-//! (`trace-cmd record -T`, the trigger `stacktrace`). Such an event is assigned to the next task, so that it is not
-//! taken for evidence of a missing switch.
+//! (`trace-cmd record -T`, the trigger `stacktrace`). Such an event is assigned to the next task, so that it does not
+//! count as evidence of a missing switch.
 //!
 //! Interrupts are off in between and the scheduler writes no event; if the recording does not show whether they are
 //! off, the event has to follow soon.

@@ -1,6 +1,6 @@
 //! An event outside the vocabulary: its text, and its fields by name.
 //!
-//! Probes on the kernel's own functions print what they read as `key=value` pairs, after their location:
+//! Probes on the kernel's own functions print values as `key=value` pairs, after their location:
 //!
 //! ```text
 //! sel: (select_task_rq_fair+0x4/0x29c0) pid=1333 prev=5 fl=0x4

@@ -1,7 +1,7 @@
 //! Switches that are missing from a trace.
 //!
-//! A recording may lack switches without notice: a filter, a recording of one task alone, a tool that lost some and
-//! does not report it. But each event shows the task that runs on its CPU. If that is not the task last switched to, at
+//! A recording may lack switches without notice: a filter, a recording of a single task, a tool that lost some and does
+//! not report it. But each event shows the task that runs on its CPU. If that is not the task last switched to, at
 //! least one switch in between is missing, and nothing is known about the CPU since its last event.
 
 use schedlab_topology::CpuId;
@@ -20,11 +20,11 @@ pub struct UnseenSwitches {
 }
 
 impl UnseenSwitches {
-    /// The time of a CPU's last event, if this event shows another task than was left running there.
+    /// The time of a CPU's last event, if this event shows a task other than the one left running there.
     pub fn before(&self, event: &Event) -> Option<Time> {
         let shown = event.shown();
         let (runs, last) = self.cpus.get(event.cpu.index()).copied().flatten()?;
-        // Perf has no number for a task that is gone already.
+        // Perf has no pid for a task that is already gone.
         (runs != shown && shown.0 >= 0).then_some(last)
     }
 
@@ -35,7 +35,7 @@ impl UnseenSwitches {
 
     /// Follows one event. Returns the same as [`UnseenSwitches::before`].
     pub fn event(&mut self, event: &Event) -> Option<Time> {
-        // A CPU that comes online does not go on with its stopper.
+        // A CPU that comes online does not continue with its stopper.
         let comes = matches!(self.hotplugs.event(event), Some((_, Hotplug::Starting)));
         let missed = self.before(event).filter(|_| !comes);
         self.count += u64::from(missed.is_some());

@@ -1,5 +1,5 @@
-//! Tasks that leave a CPU idle while runnable, in recordings of kernels: sleepers that were woken too soon, and tasks
-//! out of quota.
+//! Tasks that leave a CPU idle while runnable, in recordings of kernels: sleepers that were woken early, and
+//! throttled tasks.
 
 use std::io::BufReader;
 use std::path::Path;

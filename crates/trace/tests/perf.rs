@@ -77,7 +77,7 @@ fn record(kind: u32, body: &[u8]) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &[0, 0], &size.to_le_bytes(), body].concat()
 }
 
-/// The file with other records in place of its own.
+/// The file with its records replaced.
 fn with_data(file: &[u8], data_new: &[u8]) -> Vec<u8> {
     let (start, size) = data(file);
     let moved = data_new.len() as i64 - size as i64;
@@ -189,7 +189,7 @@ fn what_was_lost_counts_once() {
     }
 }
 
-/// Where the first event's id stands.
+/// The position of the first event's id.
 fn word_of(file: &[u8]) -> usize {
     let attr_size = u64::from_le_bytes(file[16..24].try_into().unwrap()) as usize;
     let attrs = u64::from_le_bytes(file[24..32].try_into().unwrap()) as usize;

@@ -52,7 +52,7 @@ fn perf_script_prints_the_events_that_were_written() {
         let theirs = String::from_utf8(output.stdout).unwrap();
         let mut theirs = theirs.lines().map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
-            // The system stands before the name.
+            // The system comes before the name.
             let system = words[2].split_once(':').map_or(0, |(system, _)| system.len() + 1);
             format!("{} {} {} {}", words[0], words[1], &words[2][system..], words[3..].join(" "))
         });

@@ -73,7 +73,7 @@ fn a_recording_keeps_its_events_and_names() {
     for (found, event) in found.iter().zip(&sorted) {
         assert_eq!((&found.kind, found.pid, found.time), (&event.kind, event.pid, event.time));
     }
-    // A task is known by name from the first event that names it.
+    // The name of a task is known from the first event that contains it.
     assert!(found.iter().filter(|event| event.comm.is_empty()).count() <= 1);
     let named = |name: &str| found.iter().filter(|event| event.comm == name).count();
     assert!(named("<idle>") > 10 && named("pp-main") > 0, "{found:?}");

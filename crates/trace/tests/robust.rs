@@ -1,4 +1,4 @@
-//! No file, however damaged, stops a reader: it ends, with what can be read and what cannot.
+//! Readers terminate on any damaged file, and report what can be read and what cannot.
 
 mod common;
 
@@ -149,7 +149,7 @@ fn files_cut_anywhere() {
         .collect();
     for file in files(&trace).into_iter().take(4) {
         for end in 0..file.len() {
-            // Of long files only some of the cuts, among them all of the first ones.
+            // For long files only some of the cuts, including all of the first ones.
             if end < 600 || end % 37 == 0 {
                 read_all(&file[..end]);
             }

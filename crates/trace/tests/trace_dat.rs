@@ -61,7 +61,7 @@ proptest! {
     }
 }
 
-/// A recording of a real kernel, with what trace-cmd reports of it.
+/// A recording of a real kernel, with trace-cmd's report of it.
 fn recording(name: &str) -> (Vec<u8>, Vec<Event>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/6.1/2x1x4-tracedat").join(name);
     let unpacked = |name: &str| {
@@ -95,7 +95,7 @@ fn a_recording_holds_what_trace_cmd_reports() {
 
 #[test]
 fn a_clock_that_does_not_count_time_is_told() {
-    // The numbers that convert cycles to nanoseconds: an option of its own.
+    // The numbers that convert cycles to nanoseconds are a separate option.
     let known = [&14u16.to_le_bytes()[..], &8u32.to_le_bytes(), &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
     for (clock, option, is_told) in [
         ("local [mono] x86-tsc", &[][..], false),
@@ -201,7 +201,7 @@ fn both_versions_are_read_alike() {
 fn trace_cmd_reports_what_is_written() {
     let (file, _) = recording("pipes");
     let mut all = read(&file);
-    // One event of each kind that the format can hold, none twice on a CPU and time.
+    // One event of each kind that the format can contain, at distinct CPUs and times.
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     for i in 0..600u64 {
         let tree = proptest::strategy::Strategy::new_tree(&common::event(), &mut runner).unwrap();

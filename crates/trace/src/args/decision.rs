@@ -1,6 +1,6 @@
 //! The laboratory's own events in text: marks, decisions, affinity, groups.
 //!
-//! They are printed like kernel events, `key=value` after a name, so that tools which know only the form pass them
+//! They are printed like kernel events, `key=value` after a name, so that tools that only know this form pass them
 //! through. A mark is a counter in the trace marker's notation, which viewers draw:
 //!
 //! ```text

@@ -196,7 +196,7 @@ mod tests {
         let (old, new) = (letters("{ 1024, \"N\" }"), letters("{ 0x80, \"I\" }"));
         let or = "((0x0000 | 0x0001 | 0x0040) + 1) << 1";
         for (kernel, print, bits, shown) in [
-            // It has a bit without a letter, for new tasks.
+            // There is a bit without a letter, for new tasks.
             ("v4.13", format!("{old}REC->prev_state & 4096 ? \"+\" : \"\", REC->next_comm"), 4096, "R+"),
             ("v4.13", format!("{old}REC->prev_state & 4096 ? \"+\" : \"\", REC->next_comm"), 2048, "R"),
             ("v4.14", format!("{new}REC->prev_state & ({or}) ? \"+\" : \"\", REC->next_comm"), 0x100, "R+"),

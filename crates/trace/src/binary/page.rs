@@ -161,7 +161,7 @@ impl PageWriter {
         PageWriter { page: Vec::new(), time: 0 }
     }
 
-    /// Whether the page holds nothing.
+    /// Whether the page is empty.
     pub fn is_empty(&self) -> bool {
         self.page.is_empty()
     }

@@ -43,7 +43,7 @@ enum Sort {
 }
 
 impl Quick {
-    /// None for other events and other layouts.
+    /// `None` for other events and other layouts.
     pub fn of(format: &Format, endian: Endian) -> Option<Quick> {
         let wake = ["comm", "pid", "prio", "target_cpu"];
         let runtime = ["comm", "pid", "runtime", "vruntime"];

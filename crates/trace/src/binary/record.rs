@@ -31,11 +31,11 @@ struct Entry {
     states: States,
     /// Offset and size of flags, preemption count and task.
     common: [(usize, usize); 3],
-    /// They are where every kernel has had them.
+    /// Whether they are where every kernel has them.
     usual: bool,
     sort: Sort,
     quick: Option<Quick>,
-    /// Of a decision, its name alone.
+    /// For a decision, only its name.
     unread: Option<Unknown>,
     /// How the fields of the vocabulary are answered, in the order in which they are requested.
     answers: Vec<Answer>,
@@ -291,7 +291,7 @@ fn mask(endian: Endian, longs: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Shows what a record says, given the format's fields as (declaration, offset, size, signed).
+    /// Shows the content of a record, given the format's fields as (declaration, offset, size, signed).
     fn check(name: &str, fields: &[(&str, usize, usize, u8)], tail: &[u8], expected: &str) {
         let mut text = format!("name: {name}\nID: 9\nformat:\n");
         for (declaration, offset, size, signed) in fields {

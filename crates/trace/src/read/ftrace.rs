@@ -77,11 +77,11 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-/// What to say about times that are of no clock in seconds.
+/// The message about times from a clock that is not in seconds.
 const NO_SECONDS: &str =
     "times without a decimal point come from a clock that does not count time (x86-tsc, counter, uptime)";
 
-/// What to say about raw times.
+/// The message about raw times.
 const RAW: &str = "raw times (trace-cmd report --raw-ts) are taken for nanoseconds, as most clocks have them";
 
 /// What is doubtful about the time at the end of a line's front, if it is not in seconds or microseconds.

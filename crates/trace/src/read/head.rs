@@ -24,7 +24,7 @@ use crate::comm::Comm;
 use crate::event::{Event, Kind};
 use crate::flags::Flags;
 
-/// Where and under which task a line's event happened.
+/// The CPU, time and current task of a line's event.
 pub(super) struct Head {
     pub comm: Comm,
     pub pid: Pid,
@@ -62,8 +62,8 @@ pub(super) fn parse(line: &[u8]) -> Option<(Head, &[u8])> {
     }
 }
 
-/// Splits a line in which everything is where tracefs puts it if no number is too large for its column and no process
-/// column was requested. Nearly every line is like that, and needs no search.
+/// Splits a line in which everything is in the columns of tracefs, which is the case if no number is too large for
+/// its column and no process column was requested. Nearly every line is like that, and needs no search.
 #[inline(always)]
 fn in_columns(line: &[u8]) -> Option<(Head, &[u8])> {
     let (front, rest) = line.split_first_chunk::<37>()?;
@@ -127,7 +127,7 @@ fn anywhere(line: &[u8]) -> Option<(Head, &[u8])> {
     dashes.filter_map(|(at, _)| at_dash(line, at)).next()
 }
 
-/// Whether a line begins with a CPU and a time, as in excerpts that leave the task out.
+/// Whether a line begins with a CPU and a time, as in excerpts without the task.
 pub(super) fn lacks_task(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     line.starts_with(b"[")
@@ -171,8 +171,8 @@ fn without_difference(rest: &[u8]) -> &[u8] {
     &rest[behind(rest).unwrap_or(0)..]
 }
 
-/// What differs in the latency format, in which the kernel dumps its buffers: microseconds, a mark for the time since
-/// the last event, and only eight letters of each name. A name of eight letters may have been longer.
+/// The differences of the latency format, in which the kernel dumps its buffers: microseconds, a mark for the time
+/// since the last event, and only eight letters of each name. A name of eight letters may have been longer.
 ///
 /// Kernel: trace_print_lat_context(), kernel/trace/trace_output.c.
 #[cold]
@@ -399,7 +399,7 @@ fn flags(text: &[u8]) -> Option<(Flags, &[u8])> {
     }
 }
 
-/// What the last digit of a fraction with so many digits is worth, ns.
+/// The value of the last digit of a fraction by its number of digits, ns.
 const NANOS: [u64; 10] =
     [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 

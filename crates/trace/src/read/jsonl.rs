@@ -28,7 +28,7 @@ impl<R: BufRead> Reader<R> {
         Reader { lines: Lines::new(input) }
     }
 
-    /// Where the last record stands.
+    /// The place of the last record.
     pub fn place(&self) -> Place {
         self.lines.place()
     }
@@ -63,7 +63,6 @@ impl<R: BufRead> Iterator for Reader<R> {
 
 /// The event of a line that looks exactly as we write it, without lists: nearly every line. `None` means that the
 /// slower parser is needed.
-/// is needed.
 fn plain(bytes: &[u8]) -> Option<Event> {
     let Plain { time, cpu, pid, tgid, comm, flags, event, fields } = serde_json::from_slice(bytes).ok()?;
     let field =

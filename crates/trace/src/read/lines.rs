@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use std::io::BufReader;
 
-    /// Gives some bytes, and then fails.
+    /// Returns some bytes, and then fails.
     struct Cut(&'static [u8]);
 
     impl Read for Cut {

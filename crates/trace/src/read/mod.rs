@@ -1,4 +1,4 @@
-//! Readers: a recording is evidence with gaps.
+//! Readers: a recording may have gaps.
 //!
 //! Each reader is an iterator that returns events one by one, and between them reports what was lost and what could not
 //! be parsed. Only a file that cannot be read at all ends in an error; a damaged one is read as far as possible.
@@ -57,7 +57,7 @@ pub struct Lost {
 pub struct Gap {
     /// Where it begins; `None` for events that were sorted, as their place is no longer known.
     pub at: Option<Place>,
-    /// What is wrong with it, for people.
+    /// What is wrong with it, as text.
     pub why: String,
 }
 
@@ -68,7 +68,7 @@ impl Gap {
     }
 }
 
-/// What to say about times from a clock that does not count time.
+/// The message about times from a clock that does not count time.
 const NO_DURATION: &str = "they are taken for nanoseconds, and no duration is right; record with another: `echo mono > \
                            trace_clock` in tracefs, or trace-cmd record -C mono";
 

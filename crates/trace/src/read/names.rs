@@ -18,7 +18,7 @@ pub(super) struct Names {
 
 const PAGE: usize = 256;
 
-/// What the idle tasks are called.
+/// The name of the idle tasks.
 const IDLE: Comm = Comm::new(b"<idle>");
 
 /// PID_MAX_LIMIT: pids are smaller.

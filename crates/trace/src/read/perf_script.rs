@@ -47,7 +47,7 @@ impl<R: BufRead> Reader<R> {
         Reader { lines: Lines::new(input), time: None, tasks: Tasks::default(), next: None }
     }
 
-    /// Where the last record stands.
+    /// The place of the last record.
     pub fn place(&self) -> Place {
         self.lines.place()
     }
@@ -107,8 +107,8 @@ const OTHER_NUMBERS: &str = "the numbers in front are of processes or of a names
                              prints threads";
 
 impl Tasks {
-    /// Sets the task of an event if perf did not know it, which happens while a task dies, or has another number for
-    /// it: it is the task to which the CPU last switched. `None` if that was not seen.
+    /// Sets the task of an event if perf did not know it, which happens while a task dies, or has another pid for
+    /// it: it is the task to which the CPU last switched. `None` if there was no switch.
     fn with_task(&mut self, mut event: Event) -> Option<Event> {
         let unknown = event.pid.0 < 0;
         match &event.kind {
@@ -134,7 +134,7 @@ impl Tasks {
     }
 }
 
-/// The event's name without its system, and its fields. A period may stand in front.
+/// The event's name without its system, and its fields. A period may come first.
 fn event(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = match head::number(rest) {
         Some((_, behind)) if behind.starts_with(b" ") => behind.trim_ascii_start(),

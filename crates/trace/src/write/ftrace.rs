@@ -1,4 +1,4 @@
-//! Trace text as tracefs gives it, which most tools around the scheduler read.
+//! Trace text in the format of tracefs, which most scheduler tools read.
 //!
 //! ```text
 //!             make-812     [000] d..2.     4.796689012: sched_waking: comm=cc1 pid=813 ...

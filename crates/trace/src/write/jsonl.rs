@@ -1,4 +1,4 @@
-//! One JSON object a line: for scripts, and complete, decisions included.
+//! One JSON object per line: complete, including decisions, for scripts.
 //!
 //! ```json
 //! {"time":4796689012,"cpu":0,"pid":812,"comm":"make","flags":"d..2.","event":"sched_waking",

@@ -1,4 +1,4 @@
-//! perf.data, as `perf sched record` leaves it, for `perf sched`, `perf script` and others.
+//! perf.data, as `perf sched record` writes it, for `perf sched`, `perf script` and others.
 //!
 //! ```text
 //! header | data: COMM, FORK, EXIT and SAMPLE records | features | attributes | ids

@@ -32,7 +32,7 @@ pub struct Extras {
 impl Extras {
     /// Everything.
     pub const ALL: Extras = Extras { decisions: true, flows: true, counters: true };
-    /// The events alone.
+    /// Only the events.
     pub const NONE: Extras = Extras { decisions: false, flows: false, counters: false };
 }
 
@@ -45,7 +45,7 @@ pub struct Remark<'a> {
     pub pid: Pid,
     /// The CPU.
     pub cpu: CpuId,
-    /// Category of the remark: the viewer can show one category alone.
+    /// Category of the remark: the viewer can show a single category.
     pub category: &'a str,
     /// The text shown.
     pub name: &'a str,
@@ -56,7 +56,7 @@ pub struct Remark<'a> {
 /// A CPU's events are written when they fill this many bytes.
 const BUNDLE_BYTES: usize = 16 << 10;
 
-/// All packets are of one writer.
+/// All packets have one writer.
 const SEQUENCE: u64 = 1;
 
 /// Writes a Perfetto trace. An error is kept until [`Perfetto::finish`], and nothing is written after it.

@@ -1,4 +1,4 @@
-//! A trace.dat made of pages as the kernel provided them.
+//! A trace.dat made of unchanged pages of the kernel.
 //!
 //! Nothing is decoded: a head made from tracefs's own descriptions is followed by the pages of CPU 0, of CPU 1 and so
 //! on, which the caller copies there.
@@ -20,7 +20,7 @@ pub struct Recorded {
     pub header_page: Vec<u8>,
     /// `events/header_event`.
     pub header_event: Vec<u8>,
-    /// `events/SYSTEM/EVENT/format` by system, `ftrace` among them.
+    /// `events/SYSTEM/EVENT/format` by system, including `ftrace`.
     pub formats: BTreeMap<String, Vec<Vec<u8>>>,
     /// `/proc/kallsyms`; may be empty, then functions are printed as numbers.
     pub kallsyms: Vec<u8>,

@@ -36,7 +36,7 @@ pub struct TraceDat<W, S> {
 #[derive(Debug)]
 struct Cpu {
     page: PageWriter,
-    /// Which pages of the spool belong to this CPU.
+    /// The pages of the spool that belong to this CPU.
     pages: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The parts of a perf.data before and behind its records.
+//! The parts of a perf.data before and after its records.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};

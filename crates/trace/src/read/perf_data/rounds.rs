@@ -2,7 +2,7 @@
 //!
 //! A recorder empties the buffer of one CPU after the other and then marks the end of the round. An event of a later
 //! round can be older only than events of the round just before it, so everything up to the newest time of the previous
-//! round is complete. However much two rounds contain has to wait, because nothing else shows what is complete.
+//! round is complete. All events of two rounds must wait, because nothing else shows what is complete.
 
 use std::collections::VecDeque;
 

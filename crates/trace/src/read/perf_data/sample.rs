@@ -50,7 +50,7 @@ struct Places {
 }
 
 impl Places {
-    /// None if the fields before the raw data have no fixed size.
+    /// `None` if the fields before the raw data have no fixed size.
     fn of(sample_type: u64) -> Option<Places> {
         if sample_type & (bit::READ | bit::CALLCHAIN) != 0 {
             return None;
@@ -120,7 +120,7 @@ pub(super) struct Attrs {
     pub endian: Endian,
     all: Vec<Attr>,
     by_id: HashMap<u64, usize>,
-    /// Some event has others than the first.
+    /// Some event has different attributes from the first.
     differ: bool,
 }
 
@@ -182,7 +182,7 @@ impl Attrs {
         }
     }
 
-    /// The same of a sample whose fields may have any size.
+    /// The same for a sample whose fields may have any size.
     fn sample_by_field<'a>(&self, body: &'a [u8], attr: &Attr) -> Option<Sample<'a>> {
         let mut fields = Fields { rest: body, endian: self.endian };
         let mut sample = Sample::default();

@@ -100,10 +100,10 @@ impl<I: BufRead> Stream<I> {
         }
     }
 
-    /// Takes the next record if the whole of it lies in the input's buffer and it is not one that is handled here.
+    /// Takes the next record if all of it is in the input's buffer and it is not handled here.
     #[inline]
     fn take_at_hand(&mut self) -> Option<u32> {
-        // What goes wrong here goes wrong again where it is reported.
+        // An error here occurs again where it is reported.
         let buffer = self.input.fill_buf().ok()?;
         let &[a, b, c, d, _, _, e, f] = buffer.first_chunk()?;
         let (kind, size) = match self.endian {
@@ -121,7 +121,7 @@ impl<I: BufRead> Stream<I> {
         Some(kind)
     }
 
-    /// The content of the record taken last.
+    /// The content of the last record.
     pub fn body(&self) -> &[u8] {
         &self.body
     }

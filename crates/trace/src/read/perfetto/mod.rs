@@ -30,7 +30,7 @@ pub struct Reader<R> {
     /// Records that come before any event.
     first: VecDeque<Record>,
     names: Names,
-    /// The packets decompressed last, and where they came from.
+    /// The last decompressed packets, and where they came from.
     unpacked: (Option<Packed>, Vec<u8>),
     failed: bool,
 }

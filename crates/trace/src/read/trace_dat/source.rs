@@ -10,7 +10,7 @@ use crate::read::Error;
 pub(super) enum Source {
     /// Uncompressed.
     Plain { at: u64, left: u64, page: Vec<u8> },
-    /// In chunks, each compressed by itself.
+    /// In chunks, each compressed separately.
     Chunks { at: u64, left: u64, end: u64, packing: Packing, chunk: Vec<u8>, used: usize },
 }
 
