@@ -43,7 +43,7 @@ impl Bystanders {
     /// Adds them to a workload, starting when it starts.
     ///
     /// # Errors
-    /// Only errors that the workload would have by itself.
+    /// Only errors that the workload would have on its own.
     pub fn beside(&self, workload: Workload) -> Result<Workload, WorkloadError> {
         let mut w = WorkloadBuilder::from(workload);
         for course in &self.courses {
@@ -80,7 +80,7 @@ pub(crate) fn as_recorded(
         attr: Some(attr),
         cpus,
         background: true,
-        // It has been asleep for long, so it does not have a new task's averages.
+        // It has been asleep for a long time, so it does not have a new task's averages.
         did: (!course.is_new).then_some(Did { running: 0, runnable: 0, awake: true }),
         ..TaskSpec::root(course.comm.to_string(), code)
     }

@@ -1,7 +1,8 @@
 //! What a recording shows about where each task was, and when: its course.
 //!
-//! A task is born or first seen on a CPU, is sometimes moved, and runs in bursts between its sleeps. That is the result
-//! of balancing, placement and the programs. Which of the tasks on a CPU ran, and for how long, is left out.
+//! A task is created or has its first event on a CPU, is sometimes moved, and runs in bursts between its sleeps. That
+//! is the result of balancing, placement and the programs. Which of the tasks on a CPU ran, and for how long, is left
+//! out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ pub struct Course {
     pub comm: Comm,
     /// Its latest priority, as traces show it.
     pub prio: i32,
-    /// Where it was when it was first seen.
+    /// Where it was at its first event.
     pub cpu: CpuId,
     /// The task that forked it, if recorded.
     pub parent: Option<Pid>,
@@ -30,7 +31,7 @@ pub struct Course {
     pub moves: Vec<(Time, CpuId)>,
     /// Its stretches on a CPU.
     pub stretches: Vec<(Time, Time)>,
-    /// How long it had run when it was last seen under another name, and when it was first seen under its present one.
+    /// How long it had run at the last event with another name, and at the first event with its current one.
     pub renamed: (Duration, Duration),
     awake: bool,
     on_cpu_since: Option<Time>,
@@ -42,7 +43,7 @@ pub struct Course {
 pub struct Courses {
     /// By task.
     pub tasks: BTreeMap<Pid, Course>,
-    /// When each CPU was seen to tick: `sched_stat_runtime` in an interrupt.
+    /// Ticks of each CPU: `sched_stat_runtime` in an interrupt.
     pub ticks: Vec<(Time, CpuId)>,
     /// When a CPU was taken from a task that was still runnable.
     pub preempted: Vec<(Time, CpuId)>,
@@ -66,7 +67,7 @@ impl Courses {
 }
 
 impl Course {
-    /// It is seen under a name, after running for `stretch` since its last switch-in.
+    /// An event shows its name, after it ran for `stretch` since its last switch-in.
     fn named(&mut self, comm: Comm, stretch: Duration) {
         let ran = self.ran() + stretch;
         if comm != self.comm {

@@ -1,7 +1,7 @@
 //! The simulator guided by a recording: hogs are on the recorded CPUs, and share them by our rules.
 //!
 //! Balancing decides which tasks share a CPU, and a small difference early in a run changes that for the rest. So the
-//! recorded moves are made at their times, and nothing else moves: forks, moves and, if the recording contains them,
+//! recorded moves happen at their times, and nothing else moves: forks, moves and, if the recording contains them,
 //! ticks come as recorded. Tasks other than the hogs are runnable when they were in the recording, for as long as they
 //! ran there. The simulator decides which of the tasks on a CPU runs, for how long, and which task preempts which.
 
@@ -122,9 +122,9 @@ pub fn bare_machine(name: &str, topology: &str) -> Result<Machine, Error> {
 }
 
 /// How long a hog ran before it set its name and nice value, and before it first read the clock, estimated from the
-/// recording. A hog that lowers its priority makes way at once if another task is due; if it lost its CPU in its first
-/// few ms, this was the reason. Its span was over when it exited. It was not over when the hog last lost its CPU or, if
-/// it then ran for long, a few ms before its end.
+/// recording. A hog that lowers its priority is preempted at once if another task is due; if it lost its CPU in its
+/// first few ms, this was the reason. Its span was over when it exited. It was not over when the hog last lost its CPU
+/// or, if it then ran for long, a few ms before its end.
 fn beginning(course: &Course, nice: i8, wall: Duration) -> (Duration, Duration) {
     let (least, most) = course.renamed;
     let made_way = nice > 0 && most < AN_END;

@@ -28,7 +28,7 @@ fn late(reach: f64, nr_cpus: usize, turn: usize) -> f64 {
     reach * (1.0 - (1.0 - 1.0 / nr_cpus as f64).powi(turn as i32))
 }
 
-/// The interval in which a tick is due, and the preemptions seen in it: the CPU, and how long after the due time.
+/// The interval in which a tick is due, and the preemptions in it: the CPU, and how long after the due time.
 struct Due {
     at: Time,
     seen: Vec<(usize, f64)>,

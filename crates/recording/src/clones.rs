@@ -1,12 +1,12 @@
-//! Which tasks are threads, where a recording shows it.
+//! Which tasks are threads, if a recording shows it.
 
 use schedlab_trace::CLONE_THREAD;
 use schedlab_units::Pid;
 
-/// Which tasks are threads of their parent's process, as `task_newtask` reports just before a birth.
+/// Which tasks are threads of their parent's process, as `task_newtask` reports just before a fork.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clones {
-    /// The task that was cloned last, and whether as a thread.
+    /// The last cloned task, and whether as a thread.
     last: Option<(Pid, bool)>,
 }
 
@@ -16,7 +16,7 @@ impl Clones {
         self.last = Some((pid, clone_flags & CLONE_THREAD != 0));
     }
 
-    /// Whether a task that is born now is a thread; `None` if no event showed it.
+    /// Whether a task that is created now is a thread; `None` if no event showed it.
     pub fn is_thread(&self, child: Pid) -> Option<bool> {
         self.last.filter(|&(pid, _)| pid == child).map(|(_, is_thread)| is_thread)
     }

@@ -1,5 +1,5 @@
-//! Finds lines of fact files that do not have the file's form, so that text which is not understood is not taken for
-//! the recorded settings.
+//! Finds lines of fact files that do not have the file's form, so that unparsed text is not mistaken for recorded
+//! settings.
 //!
 //! Only the form is checked. A file may contain switches and numbers that have no effect here. But in a file that was
 //! truncated, overwritten or mixed up with another, the settings would silently keep their defaults.

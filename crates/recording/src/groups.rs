@@ -1,4 +1,4 @@
-//! Which groups tasks were in, as far as the files beside a recording show.
+//! Which groups tasks were in, according to the files beside a recording.
 //!
 //! A cgroup with the CPU controller is a task group. A task in no such cgroup is in the group of its session, if the
 //! kernel has autogroups. No scheduler event shows either, so `schedlab record` lists all tasks and groups before and

@@ -3,7 +3,7 @@
 //! The clock of one recording does not go back, but one file may contain several recordings, and a damaged line may
 //! contain any time. Averages and virtual times cannot be rewound. So time stands still for a small step back, and
 //! after a large one continues from where it was. Time also stands still for a single event far ahead of its
-//! neighbours; only if the next event is there too has the time really passed.
+//! neighbours; only if the next event is also there has the time really passed.
 
 use schedlab_units::{Duration, Time};
 

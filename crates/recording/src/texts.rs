@@ -69,7 +69,7 @@ pub enum FactsError {
     /// The kernel is not known.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// The topology makes no machine.
+    /// The topology does not describe a valid machine.
     #[error(transparent)]
     Machine(#[from] TopologyError),
 }
@@ -80,7 +80,7 @@ impl FactTexts {
         NAMES.into_iter().filter(|name| ![COMMAND, SCHED_EXT_STATE].contains(name)).chain(["uname.txt"])
     }
 
-    /// Reads the files. Each is looked for in several places in turn; `read` returns `None` where there is no file.
+    /// Reads the files. Each is looked for in several places in turn; `read` returns `None` if there is no file.
     ///
     /// # Errors
     /// Those of `read`.
@@ -147,7 +147,7 @@ impl FactTexts {
     /// The machine described by the facts, under this name.
     ///
     /// # Errors
-    /// There is no `topology.txt`, or it makes no machine.
+    /// There is no `topology.txt`, or it does not describe a valid machine.
     pub fn topology(&self, name: &str) -> Result<Topology, FactsError> {
         let text = self.need("topology.txt")?;
         let saved = SavedSysfs::from_lines(&self.place("topology.txt").display().to_string(), text)?;
@@ -185,8 +185,8 @@ impl FactTexts {
     }
 
     /// The groups of the tasks, and the reason why they cannot be followed, if they cannot. A recording without a list
-    /// of tasks had no tasks but its own, all in one group. If a list exists without the tasks' groups, there were
-    /// several groups if the list shows so, or if sessions were groups.
+    /// of tasks had only its own tasks, all in one group. If a list exists without the tasks' groups, there were
+    /// several groups if the list shows them, or if sessions were groups.
     pub fn groups(&self) -> (Groups, Option<GroupsHidden>) {
         let files = GroupFiles {
             before: self.text("groups-before.txt"),
@@ -244,7 +244,7 @@ impl Facts {
     /// Reads the facts of a recording in `traces/KERNEL/MACHINE/LOAD`: the folders give the machine and the kernel.
     ///
     /// # Errors
-    /// The topology makes no machine, or no preset has the kernel's rules.
+    /// The topology does not describe a valid machine, or no preset has the kernel's rules.
     pub fn of_trace(folder: &Path, texts: &FactTexts) -> Result<Facts, FactsError> {
         let name = |folder: Option<&Path>| {
             folder.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
@@ -254,7 +254,7 @@ impl Facts {
         let mut kernel = Kernel::parse(&format!("v{}", name(machine.and_then(Path::parent))))?;
         texts.set(&mut kernel, &topology);
         let mut facts = texts.facts(topology, kernel);
-        // Where no groups were listed, all tasks belonged to the session that the machine booted into.
+        // If no groups were listed, all tasks belonged to the session that the machine booted into.
         facts.groups_hidden = facts.groups_hidden.filter(|hidden| *hidden != GroupsHidden::NotListed);
         Ok(facts)
     }

@@ -1,11 +1,11 @@
 //! Builds a workload from what was learned.
 //!
-//! Each task becomes a program of its own. Where one task woke another, both meet, each at the same point of its own
-//! work as in the recording: the one that comes first sleeps, the one that comes second wakes it. In the recording the
-//! wakee came first. When it is late in a replay, the waker sleeps instead of running ahead, so that every recorded
-//! sleep has its counterpart. With a semaphore, wakee after wakee would find its wake-up there already, and a third to
-//! three quarters of all sleeps would be lost. Alternatively wakers do not wait: the wake-up is owed to the wakee,
-//! which sleeps until it gets it. No task can wait for ever: everything before a meeting in either program comes before
+//! Each task becomes a separate program. Where one task woke another, both meet, each at the same point of its own work
+//! as in the recording: the one that comes first sleeps, the one that comes second wakes it. In the recording the wakee
+//! came first. When it is late in a replay, the waker sleeps instead of running ahead, so that every recorded sleep has
+//! its counterpart. With a semaphore, many wakees would find their wake-ups already there, and a third to three
+//! quarters of all sleeps would be lost. Alternatively wakers do not wait: the wake-up is owed to the wakee, which
+//! sleeps until it gets it. No task can wait for ever: everything before a meeting in either program also comes before
 //! it in the recording, and so do as many wake-ups of a task as it waits for.
 //!
 //! Whatever existed before the recording began exists before the replay begins: a prologue, in which tasks that sleep
@@ -52,19 +52,19 @@ pub struct Options {
     /// Interrupts that end sleeps arrive at the recorded CPUs: the machine is the recorded one. Otherwise they arrive
     /// where tasks fall asleep.
     pub interrupts: bool,
-    /// How tasks behave that wake others.
+    /// What a waker does if its wakee is not asleep yet.
     pub wakers: Wakers,
     /// A task that calls sched_yield() does so once in this many of its usual times between two calls; 0: only where a
-    /// call was seen.
+    /// call showed.
     pub yields: u8,
-    /// Tasks that are new within this time from the start are placed as in the recording, if the state is as it was
-    /// then; later ones are placed by the kernel.
+    /// Tasks that are new within this time from the start are placed as in the recording, if the state is the same;
+    /// later ones are placed by the kernel.
     pub placed: Duration,
-    /// Tasks that existed before bring their lag and the CPU that they used before their last one.
+    /// Whether existing tasks start with their lag and the CPU that they used before their last one.
     pub past: bool,
     /// CPUs that tasks with a given name may use.
     pub affinity: Vec<AffinityHint>,
-    /// What was known about tasks and groups when it was recorded.
+    /// What was known about tasks and groups at the time of recording.
     pub known: Known,
 }
 
@@ -111,7 +111,7 @@ struct Writer<'a> {
     meetings: BTreeMap<(TaskIndex, TaskIndex), BarrierId>,
     /// Where a task is owed its wake-ups.
     debts: BTreeMap<TaskIndex, SemId>,
-    /// Which wakers will sleep soon after the wake-up.
+    /// Which wake-ups are made with `WF_SYNC`.
     sync: Share,
     /// The process of each task that shares one.
     processes: Vec<Option<ProcessId>>,
@@ -275,7 +275,7 @@ impl<'a> Writer<'a> {
                         (Wakers::Owe { .. }, _) => Op::SemPost { sem: self.debt(other) },
                     });
                 }
-                // A deadline task gives up the rest of its budget this way.
+                // This is how a deadline task gives up the rest of its budget.
                 Step::Yield | Step::OutOfBudget => ops.push(Op::Yield),
                 Step::Fork(child) => ops.extend(self.specs[child.index()].map(|task| Op::Fork { task })),
                 Step::Exec(comm) => {
@@ -330,7 +330,7 @@ impl<'a> Writer<'a> {
         CpuList::new(cpus).map(|list| self.w.cpus(list))
     }
 
-    /// The mask that was known of a task, if it excludes any CPU.
+    /// The known mask of a task, if it excludes any CPU.
     fn known_mask(&mut self, known: &KnownTask) -> Option<CpuListId> {
         self.list(&known.allowed)
     }
@@ -363,9 +363,9 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// When in the prologue each task falls asleep that is asleep when the recording begins. Those of one CPU do so one
-/// after the other in its first half, and after the task that begins it, so that none waits there and is moved to
-/// another CPU before it sleeps.
+/// When in the prologue each task falls asleep that is asleep at the beginning of the recording. Those of one CPU
+/// do so one after the other in its first half, and after the task that begins it, so that none waits there and is
+/// moved to another CPU before it sleeps.
 fn falls_asleep(tasks: &[Task], options: &Options) -> Vec<Duration> {
     let cpu = |task: &Task| match task.begin {
         Begin::Asleep(cpu) if !task.is_left_out => Some(options.there(cpu).index()),

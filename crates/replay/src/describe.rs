@@ -1,4 +1,4 @@
-//! What was learned, as text: one line per task.
+//! The learned programs as text: one line per task.
 
 use std::fmt;
 

@@ -1,12 +1,13 @@
-//! The lag that tasks bring from before the recording.
+//! The lag that tasks have from before the recording.
 //!
 //! Under EEVDF a sleeping task keeps its lag. A task that is owed CPU time preempts its waker on the same CPU, and what
 //! it then runs reduces the lag: for two tasks of the same weight the average of both moves by half of what one of them
 //! runs. Turns of some kernel threads last a few us, so one lag lasts for hundreds of them.
 //!
 //! A task's first wake-ups reveal the lag, as long as each comes from the task running where it is woken, with the same
-//! priority. While it preempts at each of them it was owed as much as its turns consumed. The first wake-up without
-//! preemption ends that. So does one that finds its CPU idle, because a task that leaves an empty queue has no lag.
+//! priority. As long as it preempts at each of them, it was owed as much as its turns consumed. The first wake-up
+//! without preemption ends that. So does one that finds its CPU idle, because a task that leaves an empty queue has no
+//! lag.
 
 use schedlab_units::{Duration, Time};
 
@@ -31,7 +32,7 @@ impl Lags {
         self.took.resize(nr_cpus, None);
     }
 
-    /// A task is seen for the first time.
+    /// The first event of a task.
     pub fn add(&mut self, was_asleep: bool) {
         self.open.push(was_asleep.then_some(Duration::ZERO));
         self.owed.push(Duration::ZERO);

@@ -5,10 +5,11 @@
 //! CPU, there is no waker, and the end of the sleep is a time. If it came in a task's own context, it is a step of that
 //! task.
 //!
-//! A waking may come before its sleep: the waker sees the task on its way out and waits. And it may concern a task that
-//! never went to sleep. So the waker is known only when the task is switched in after a sleep; until then a waking is a
-//! step that may become nothing. The same holds for a call of sched_yield(), until it is known whether the task makes
-//! such calls ([`Yields`]). A runnable deadline task that makes way is out of budget ([`budgets`]).
+//! A waking may come before its sleep: the waker sees that the task is about to leave its CPU and waits. It may also
+//! concern a task that never went to sleep. So the waker is known only when the task is switched in after a sleep;
+//! until then a waking is a step that may be discarded. The same applies to a call of sched_yield(), until it is known
+//! whether the task makes such calls ([`Yields`]). A runnable deadline task that is preempted is out of budget
+//! ([`budgets`]).
 
 mod before;
 mod budgets;
@@ -59,10 +60,10 @@ pub struct Learner {
     known: Known,
     /// Groups that tasks were moved to, by the leader of the process or the thread that was moved last.
     moved: BTreeMap<Pid, u32>,
-    /// Groups of tasks that are not born yet.
+    /// Groups of tasks that are not created yet.
     unborn: BTreeMap<Pid, u32>,
     made: MadeGroups,
-    /// Masks of tasks that have not been seen yet.
+    /// Masks of tasks without an event yet.
     masks: BTreeMap<Pid, u32>,
     has_switches: bool,
     has_wakeups: bool,
@@ -131,7 +132,7 @@ impl Learner {
             task.steps.retain(|step| *step != Step::Nothing && (yields || *step != Step::Yield));
             task.yields = between_calls(&task.steps);
             task.budget = self.programs.lives[index].budgets.learned();
-            // A step that became nothing no longer separates the work before and after it.
+            // A discarded step no longer separates the work before and after it.
             task.steps.dedup_by(|step, before| match (step, before) {
                 (Step::Run(more), Step::Run(run)) => {
                     *run += *more;
@@ -143,7 +144,7 @@ impl Learner {
         Ok(self.programs.learned)
     }
 
-    /// A task is seen for the first time.
+    /// The first event of a task.
     fn meet(&mut self, pid: Pid, comm: Comm, prio: i32, begin: Begin, state: State, now: Time) -> TaskIndex {
         self.lags.add(matches!(begin, Begin::Asleep(_)));
         let task = self.programs.add(pid, comm, prio, begin, state, now);
@@ -158,9 +159,8 @@ impl Learner {
     }
 }
 
-/// Timer interrupts arrive where their task falls asleep, except for a few that are moved. Only if one in four
-/// interrupts arrives elsewhere do they arrive regardless of the task.
-/// come without regard to the task.
+/// Timer interrupts arrive where their task falls asleep, except for a few that are moved. Interrupts are
+/// independent of the task only if one in four arrives elsewhere.
 fn forget_own_interrupts(steps: &mut [Step]) {
     let (mut own, mut elsewhere) = (0, 0);
     for step in &*steps {

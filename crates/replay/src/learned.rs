@@ -26,7 +26,7 @@ impl TaskIndex {
 /// Everything that was learned from a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
-    /// Tasks in the order in which they were first seen; a parent precedes its children.
+    /// Tasks in the order of their first events; a parent precedes its children.
     pub tasks: Vec<Task>,
     /// Start of the recording.
     pub first: Time,
@@ -53,8 +53,8 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// The time within which an idle CPU ran a task that another CPU woke in `percent` of the cases; `None` if that was
-    /// never seen.
+    /// The time within which an idle CPU ran a task that another CPU woke in `percent` of the cases; `None` if that
+    /// never happened.
     pub fn idle_wakeup(&self, percent: u64) -> Option<Duration> {
         let part = self.idle_wakeups.values().sum::<u64>() * percent / 100;
         let mut below = 0;
@@ -71,19 +71,20 @@ impl Learned {
 pub struct Task {
     /// Its pid in the recording.
     pub pid: Pid,
-    /// Its name when it was first seen.
+    /// Its name at its first event.
     pub comm: Comm,
-    /// Its priority when it was first seen, as the kernel prints it.
+    /// Its priority at its first event, as the kernel prints it.
     pub prio: i32,
     /// How it came into the recording.
     pub begin: Begin,
     /// Where and when it was placed as a new task; `None` if it existed before, or if that was not recorded.
     pub placed: Option<(Time, Placed)>,
-    /// CPU time that it was owed when the recording began, as far as its first wake-ups show.
+    /// CPU time that it was owed when the recording began, derived from its first wake-ups.
     pub lag: Duration,
-    /// The CPU that it used before its own when the recording began (`recent_used_cpu`), as far as its wake-ups show.
+    /// The CPU that it used before its own when the recording began (`recent_used_cpu`), derived from its wake-ups.
     pub recent_used_cpu: Option<CpuId>,
-    /// What it did before the recording, as far as later events suggest; `None` if it did not exist, or slept.
+    /// What it presumably did before the recording, derived from later events; `None` if it did not exist, or
+    /// slept.
     pub did: Option<Did>,
     /// A per-CPU kernel thread that tasks wake only on its own CPU: each CPU has one, and tasks wake that of their CPU.
     pub of_wakers_cpu: bool,
@@ -91,17 +92,18 @@ pub struct Task {
     pub wheel: bool,
     /// A thread of the process of the task that forked it.
     pub is_thread: bool,
-    /// It has the name of a per-CPU kernel thread, but ran on another CPU, so it is none.
+    /// It has the name of a per-CPU kernel thread, but ran on another CPU, so it is not one.
     pub ran_elsewhere: bool,
     /// It takes no part in a replay: the simulated kernel has its own.
     pub is_left_out: bool,
-    /// How long it usually works between two calls of sched_yield() that were seen; `None` if it makes no such calls.
+    /// How long it usually works between two calls of sched_yield() that show; `None` if it makes no such calls.
     pub yields: Option<Duration>,
-    /// The group in which it was born, if that is not its parent's, as an index in [`Learned::groups`].
+    /// The group in which it was created, if that is not its parent's, as an index in [`Learned::groups`].
     pub group: Option<u32>,
-    /// The CPUs that it may use, if the trace shows them before it is seen, as an index in [`Learned::masks`].
+    /// The CPUs that it may use, if the trace shows them before its first event, as an index in
+    /// [`Learned::masks`].
     pub allowed: Option<u32>,
-    /// Its budget as a deadline task; `None` if it was not seen to be out of budget.
+    /// Its budget as a deadline task; `None` if no event showed it out of budget.
     pub budget: Option<Budget>,
     /// Its end was recorded.
     pub ended: bool,
@@ -175,7 +177,7 @@ pub enum Step {
         /// How far.
         to: Plug,
     },
-    /// A step that became nothing.
+    /// A discarded step.
     Nothing,
 }
 
@@ -199,7 +201,7 @@ impl Task {
         bound_kthread(comm).filter(|&cpu| !is_free && known.is_none_or(|known| known.is_bound_to(cpu)))
     }
 
-    /// Whether it is a kernel thread, as far as known.
+    /// Whether it is known to be a kernel thread.
     pub fn is_kthread(&self, known: Option<&KnownTask>) -> bool {
         is_kworker(&self.comm) || self.bound_by(&self.comm, known).is_some()
     }

@@ -1,9 +1,9 @@
 //! Learns from a recording the program of each task, for a replay.
 //!
-//! A [`Learner`] listens to a recording and records what each task did: how long it worked, when it slept and what
-//! ended the sleep, which tasks it woke or forked, and which programs it executed ([`Learned`]). [`Learned::workload`]
-//! turns that into programs for the simulator. Placement, preemption and balancing are left out: the kernel and machine
-//! of the replay decide those.
+//! A [`Learner`] reads a recording and records what each task did: how long it worked, when it slept and what ended the
+//! sleep, which tasks it woke or forked, and which programs it executed ([`Learned`]). [`Learned::workload`] turns that
+//! into programs for the simulator. Placement, preemption and balancing are left out: the kernel and machine of the
+//! replay decide those.
 //!
 //! ```text
 //!   recording        a ran 300 us, woke b, ran 200 us, slept; b, woken, ran 40 us ...

@@ -1,8 +1,8 @@
 //! When CPUs balance their load.
 //!
 //! A busy CPU balances each of its domains once per interval (some tens to hundreds of milliseconds) since its last
-//! pass. The only trace of a pass is the moves that it makes: of a waiting task, in a softirq, to the CPU that runs the
-//! softirq. The first of these moves shows where in the interval all later passes fall.
+//! pass. A pass is visible only by its moves: of a waiting task, in a softirq, to the CPU that runs the softirq. The
+//! first of these moves shows where in the interval all later passes fall.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;

@@ -21,9 +21,9 @@ const PERIODS: [Duration; 4] =
 struct Mark {
     time: Time,
     cpu: CpuId,
-    /// The timer of a slice causes it as well.
+    /// The timer of a slice also causes it.
     by_slice: bool,
-    /// A task had been queued there, which causes it as well, unless the CPU waits for its turn.
+    /// A task had been queued there, which also causes it, unless the CPU waits for its turn.
     asked: bool,
 }
 
@@ -53,14 +53,14 @@ struct Phase {
 }
 
 impl Ticks {
-    /// Records an event that ticks cause; `by_slice` if the timer of a slice causes it as well.
+    /// Records an event that ticks cause; `by_slice` if the timer of a slice also causes it.
     pub(crate) fn mark(&mut self, time: Time, cpu: CpuId, by_slice: bool) {
         if self.0.len() < MARKS_MAX {
             self.0.push(Mark { time, cpu, by_slice, asked: false });
         }
     }
 
-    /// A task made way after a request.
+    /// A task was preempted after a request.
     pub(crate) fn mark_asked(&mut self, time: Time, cpu: CpuId) {
         if self.0.len() < MARKS_MAX / 2 {
             self.0.push(Mark { time, cpu, by_slice: true, asked: true });
@@ -177,7 +177,7 @@ mod tests {
         check(&[0; 3], None);
         check(&[0; 12], Some(1000));
         check(&[0, 180, 340, 480, 600, 710, 800, 880, 0, 180, 340, 480], Some(1000));
-        // One that lies apart, and one just before.
+        // One far away, and one just before.
         check(&[2500, 0, 10, 20, 0, 10, 20, 0, 10, 20, 30, 0], Some(1000));
         let mut marks = vec![40; 40];
         marks.push(3400);

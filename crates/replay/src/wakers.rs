@@ -1,18 +1,18 @@
-//! How wakers behave that come before their wakee sleeps.
+//! What wakers do if they come before their wakee sleeps.
 //!
 //! In a recording the wakee was asleep when it was woken. In a replay the waker may come first. No event shows what a
 //! waker would have done then, or what it hinted to the kernel about its own plans.
 
 use serde::Serialize;
 
-/// How tasks behave that wake others.
+/// What a waker does if its wakee is not asleep yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wakers {
     /// Two tasks meet: the first one sleeps until the other comes.
     Wait,
-    /// A waker that comes first goes on and owes the wake-up. The wakee accepts it from any task that owes it one, as a
-    /// reader accepts a message from any writer.
+    /// A waker that comes first continues and owes the wake-up. The wakee accepts it from any task that owes it one, as
+    /// a reader accepts a message from any writer.
     Owe {
         /// Percentage of tasks that are woken as by a waker about to sleep (`WF_SYNC`), so that they may come to its
         /// CPU.

@@ -1,8 +1,8 @@
 //! Calls of sched_yield(), which no event shows.
 //!
-//! A task that yields makes way by itself soon after it began, for a task that has waited all the time. Slices that end
-//! early sometimes look the same, above all those of groups. So only a task that usually leaves this way when it leaves
-//! by itself is assumed to yield. A call shows only if another task is switched in. How many more calls there are
+//! A task that yields gives up its CPU soon after it began, to a task that has been waiting all the time. Slices that
+//! end early sometimes look the same, especially in groups. So a task is assumed to yield only if it usually leaves
+//! this way when it leaves by itself. A call shows only if another task is switched in. How many more calls there are
 //! between two that show is an option of the replay.
 
 use schedlab_topology::CpuId;
@@ -14,7 +14,7 @@ use crate::learned::Step;
 /// CPUs, eight at most.
 const SLICE: Duration = Duration::micros(700);
 
-/// A task that made way early less often than this does not yield.
+/// A task that left early less often than this does not yield.
 const OFTEN: u32 = 3;
 
 /// How tasks leave their CPUs by themselves.
@@ -29,7 +29,7 @@ pub(crate) struct Yields {
 /// How often a task left its CPU by itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Left {
-    /// Although it was runnable and had just begun.
+    /// While runnable and having just begun.
     early: u32,
     /// At the end of a slice, or to sleep.
     otherwise: u32,
@@ -53,7 +53,8 @@ impl Yields {
         std::mem::take(&mut self.arrived[cpu.index()])
     }
 
-    /// A task makes way after it ran for `ran`, although no task had arrived. Returns whether that is early.
+    /// A task gives up its CPU after it ran for `ran`, although no task had arrived. Returns whether that is
+    /// early.
     pub fn makes_way(&mut self, task: usize, ran: Duration) -> bool {
         let early = self.is_early(ran);
         let left = self.left(task);
@@ -114,7 +115,7 @@ pub(crate) fn pieces(work: Duration, long: Duration) -> impl Iterator<Item = Dur
 mod tests {
     use super::*;
 
-    /// Whether a task yields that makes way after these times, us, or sleeps, on four CPUs.
+    /// Whether a task yields that gives up its CPU after these times, us, or sleeps, on four CPUs.
     fn yields(times: &[u64]) -> bool {
         let mut yields = Yields::default();
         yields.cpus(4);

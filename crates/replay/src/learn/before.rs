@@ -7,11 +7,11 @@ use schedlab_sched::{LOAD_AVG_MAX, decay_load};
 use schedlab_units::Duration;
 use schedlab_workload::Did;
 
-/// A task that ran less, in parts of 1024, is assumed to have done nothing: its waiting belongs to load that is just
-/// starting.
+/// A task that ran less than this, out of 1024, is assumed to have done nothing: its waiting belongs to load that is
+/// just starting.
 const LEAST: u16 = 64;
 
-/// Averages forget half in this time: 32 periods.
+/// The half-life of averages: 32 periods.
 const HALF_LIFE: Duration = Duration(32 << 20);
 
 /// What a task did, with lower weight for later times.
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(did(&[(0, 1000)], &[]), Some((1024, 1024)));
         let turns: Vec<(u64, u64)> = (0..100).map(|turn| (turn * 10, turn * 10 + 5)).collect();
         let waits: Vec<(u64, u64)> = turns.iter().map(|&(_, to)| (to, to + 5)).collect();
-        // Half of the time, the first half of each ten ms, which is nearer.
+        // Half of the time, the first half of each ten ms, which is closer to the start.
         assert_eq!([did(&turns, &[]), did(&turns, &waits)], [Some((539, 539)), Some((539, 1024))]);
         assert!(did(&[(0, 33)], &[]) > did(&[(33, 66)], &[]), "what is nearer counts for more");
         assert_eq!(Before::default().did(MS(20), true), None, "too short");

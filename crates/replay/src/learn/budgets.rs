@@ -1,8 +1,8 @@
-//! What deadline tasks may run in each of their periods.
+//! The budgets of deadline tasks.
 //!
-//! No event shows it. A runnable deadline task that makes way is out of budget. It has a new budget when an interrupt
-//! pushes it to another CPU, or when it runs again. What it ran before is its budget, and the time between two new
-//! budgets its period.
+//! No event shows them. A runnable deadline task that is preempted is out of budget. It has a new budget when an
+//! interrupt pushes it to another CPU, or when it runs again. Its run time before that is its budget, and the time
+//! between two new budgets its period.
 
 use schedlab_units::{Duration, Time};
 
@@ -39,7 +39,7 @@ impl Budgets {
         self.used += ran;
     }
 
-    /// It is out of its budget.
+    /// It is out of budget.
     pub fn used_up(&mut self) {
         self.most = self.most.max(self.used);
         self.waits = true;
@@ -57,7 +57,7 @@ impl Budgets {
         true
     }
 
-    /// Its budget and period; `None` if it was never seen to be out of budget for a known time.
+    /// Its budget and period; `None` if no event ever showed it out of budget for a known time.
     pub fn learned(&self) -> Option<Budget> {
         let [whole, others] = &self.periods;
         let mut periods = if whole.is_empty() { others.clone() } else { whole.clone() };

@@ -34,7 +34,8 @@ impl Learner {
         }
     }
 
-    /// A task from before the recording is seen: it is where it, or its process, was moved meanwhile.
+    /// The first event of a task from before the recording: it is in the group to which it, or its process,
+    /// was moved meanwhile.
     pub(super) fn was_moved(&mut self, task: TaskIndex) {
         let (pid, process) =
             (self.programs.learned.tasks[task.index()].pid, self.programs.life(task).process);
@@ -52,7 +53,7 @@ mod tests {
     use crate::Known;
     use crate::learn::tests::learn_knowing;
 
-    /// For a recording before which these tasks were listed.
+    /// Checks a recording with this list of tasks before it.
     fn check(before: &str, short: &str, expected: Expect) {
         let files = GroupFiles { before, after: before, ..GroupFiles::default() };
         let mut known = Known::default();

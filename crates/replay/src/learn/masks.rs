@@ -1,4 +1,5 @@
-//! CPUs that tasks may use, which simulated traces contain: for a new task before its birth, and at each change.
+//! CPUs that tasks may use, which simulated traces contain: for a new task before its creation, and at each
+//! change.
 
 use schedlab_trace::Affinity;
 use schedlab_units::Time;

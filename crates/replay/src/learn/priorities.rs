@@ -1,8 +1,8 @@
-//! When a new task gave itself another priority.
+//! When a new task changed its own priority.
 //!
 //! No event shows that; only the task's next switch does. So the change is assumed to have happened when the task began
-//! to run. But if the task makes way in its first run although no task arrived and no tick was due, the change caused
-//! that: it charges the task, which may find its turn over, and asks the task to make way if its priority gets lower
+//! to run. But if the task is preempted in its first run although no task arrived and no tick was due, the change was
+//! the cause: it charges the task, which may end its turn, and requests preemption if its priority gets lower
 //! (`set_user_nice()`). So it happened at the end of that run.
 
 use schedlab_topology::CpuId;
@@ -13,16 +13,16 @@ use super::programs::work;
 use super::switches::Left;
 use crate::learned::{Begin, Step, TaskIndex};
 
-/// A task made way in its first run, with another priority than at its birth.
+/// A task was preempted in its first run, with another priority than at its creation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     task: TaskIndex,
-    /// When and where it made way.
+    /// When and where it was preempted.
     at: Time,
     cpu: CpuId,
     /// The work that it had done.
     ran: Duration,
-    /// That was too short for a turn to be over.
+    /// Whether that was too short for a whole turn.
     early: bool,
 }
 
@@ -56,7 +56,7 @@ impl Learner {
     }
 }
 
-/// Moves the first change of priority behind the first piece of work, which lasted `ran`.
+/// Moves the first change of priority after the first piece of work, which lasted `ran`.
 fn put_off(steps: &mut Vec<Step>, ran: Duration) {
     let Some(change) = steps.iter().position(|step| matches!(step, Step::Prio(_))) else { return };
     let Some(work) = steps.iter().position(|step| matches!(step, Step::Run(_))) else { return };

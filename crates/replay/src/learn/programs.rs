@@ -24,13 +24,13 @@ pub(super) struct Programs {
 /// Capacity of the largest CPU, whose time is counted as work.
 const CAPACITY: u16 = 1024;
 
-/// The work that a CPU of some capacity does in a time: a small CPU does less in the same time, and the program that is
-/// learned must take as long there again.
+/// The work that a CPU of some capacity does in a time: a small CPU does less in the same time, and the learned program
+/// must take as long there again.
 pub(super) fn work(time: Duration, capacity: u16) -> Duration {
     Duration((u128::from(time.0) * u128::from(capacity) / u128::from(CAPACITY)) as u64)
 }
 
-/// A task as it is followed.
+/// The state of a task that is followed.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     pub state: State,
@@ -96,7 +96,7 @@ pub(super) struct Waking {
 }
 
 impl Programs {
-    /// A task is seen for the first time.
+    /// The first event of a task.
     pub fn add(
         &mut self,
         pid: Pid,
@@ -215,7 +215,7 @@ impl Programs {
     }
 
     /// An event shows a task's name and priority. A change is assumed to have come when the task began to run, the last
-    /// time it was seen unchanged.
+    /// time it was known to be unchanged.
     pub fn seen(&mut self, task: TaskIndex, comm: Comm, prio: i32) {
         if self.life(task).prio != prio {
             self.life(task).prio = prio;
@@ -291,7 +291,8 @@ mod tests {
 
     #[test]
     fn who_runs_on_another_cpu_than_its_name_says_is_no_kernel_thread() {
-        // A new kernel thread is bound after its first turn, and a worker may run anywhere when its CPU is gone.
+        // A new kernel thread is bound after its first turn, and a worker may run anywhere when its CPU is
+        // offline.
         let short = |comm: &str, cpus: [u16; 2], verb: &str| {
             format!(
                 "0 90 a-10 {verb} {comm}-11

@@ -18,7 +18,7 @@ pub(super) struct Left {
     pub state: TaskState,
     /// It is runnable, and no task was queued beside it since it began.
     pub unasked: bool,
-    /// A stopper comes next, for which even a deadline task with budget makes way.
+    /// A stopper comes next, which preempts even a deadline task with budget.
     pub for_stopper: bool,
 }
 
@@ -187,7 +187,7 @@ impl Learner {
         }
     }
 
-    /// Whether a task makes way although no task was queued beside it.
+    /// Whether a task gives up its CPU although no task was queued beside it.
     pub(super) fn makes_way_unasked(&mut self, event: &Event) -> bool {
         match event.kind {
             Kind::SchedWakeup { target_cpu: cpu, .. }
@@ -204,8 +204,8 @@ impl Learner {
     }
 }
 
-/// If its birth does not show whether it is a thread, its end does: a thread is freed at once; a process waits for its
-/// parent. Up to v4.13 both end alike, and are assumed to be processes.
+/// If its creation does not show whether it is a thread, its end does: a thread is freed at once; a process waits for
+/// its parent. Up to v4.13 both end alike, and are assumed to be processes.
 fn is_thread(tasks: &[Task], task: TaskIndex, state: TaskState) -> bool {
     let forked = matches!(tasks[task.index()].begin, Begin::Forked(_));
     forked && state == TaskState::DEAD

@@ -159,7 +159,7 @@ fn who_wakes_whom_is_kept_at_its_place_in_the_work_of_both() {
 
 #[test]
 fn who_an_event_shows_to_run_was_switched_in_unseen() {
-    // No switch by the idle task is in the recording, and none to b.
+    // The recording contains no switch by the idle task, and none to b.
     check(
         "0 0 a-10 out D <idle>-0
          0 100 <idle>-0 irq a-10
@@ -649,7 +649,7 @@ fn a_deadline_task_out_of_its_budget_waits_until_it_has_a_new_one() {
 
 #[test]
 fn the_first_cpu_that_a_wakeup_sends_a_task_to_was_used_by_it_before() {
-    // Not the waker's own CPU, to which it comes for another reason; and a new task has used none.
+    // Not the waker's own CPU, which is chosen for another reason; and a new task has used none.
     check(
         "0 100 a-10 wakes b-11
          0 101 a-10 sends 0 b-11

@@ -1,8 +1,8 @@
 //! Switches that are missing from the recording: filtered, lost, or left out by the kernel.
 //!
 //! An event shows the task that runs on its CPU. The task that ran there before is assumed to have left at the last
-//! event of that CPU, and to sleep if it is woken before it runs again. The running task came at that time, or when it
-//! was woken if that was later; or as long ago as `sched_stat_runtime` shows that it ran.
+//! event of that CPU, and to sleep if it is woken before it runs again. The running task began at that time, or when
+//! it was woken if that was later; or as long ago as `sched_stat_runtime` shows that it ran.
 
 use schedlab_trace::{Event, Kind};
 use schedlab_units::{Pid, Time};

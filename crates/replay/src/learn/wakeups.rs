@@ -47,7 +47,7 @@ impl Learner {
         idle.then(|| now.since(waking.at))
     }
 
-    /// A task goes on after a sleep.
+    /// A task continues after a sleep.
     pub(super) fn woken(
         &mut self,
         task: TaskIndex,
@@ -75,8 +75,8 @@ impl Learner {
                 }
                 let sleep = Sleep { span: Duration(at.0.saturating_sub(slept.0)), since_last, served };
                 self.programs.sleeps_longer_than_late(task, sleep.span);
-                // The timer's own CPU notices it at once, and its time includes the delay. Where it sends the task, it
-                // is a wake-up like any other.
+                // The timer's own CPU notices it at once, and its time includes the delay. If it places the task on
+                // another CPU, it is a wake-up like any other.
                 if let Some(after) = heard {
                     self.programs.late_timer(task, after);
                 }

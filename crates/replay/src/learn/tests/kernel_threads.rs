@@ -6,7 +6,7 @@ use super::check;
 
 #[test]
 fn a_kernel_thread_that_tasks_wake_on_its_own_cpu_alone_is_that_of_its_wakers_cpu() {
-    // Of the two the second was woken from elsewhere as well, and a task that is not bound is woken anywhere.
+    // The second of the two was also woken from elsewhere, and a task that is not bound is woken anywhere.
     check(
         "3 100 a-10 wakes ksoftirqd/3-11
          3 150 a-10 out S ksoftirqd/3-11
