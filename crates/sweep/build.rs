@@ -1,12 +1,12 @@
-//! The engine's version: a hash of every source file that a figure depends on, so that a changed rule never
-//! meets results of the one before.
+//! The engine's version: a hash of every source file that a figure depends on, so that results of a changed
+//! rule are never mixed with older ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// What a run is made of, and the machines it knows.
+/// The sources that a run depends on, and the machines.
 const SOURCES: [&str; 13] = [
     "crates/units/src",
     "crates/topology/src",

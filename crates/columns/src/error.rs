@@ -1,4 +1,4 @@
-//! What can be wrong with a file of columns: a sentence that names the file and the way out.
+//! Errors in a file of columns: a sentence that names the file and the way out.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! Tables of named columns, and Parquet files that hold them.
+//! Tables of named columns, and Parquet files of them.
 //!
-//! A crate of its own because the Parquet library is slow to compile: a changed rule of the scheduler does not
-//! build it again.
+//! A separate crate because the Parquet library is slow to compile: a changed rule of the scheduler does not
+//! rebuild it.
 
 mod error;
 mod parquet_file;

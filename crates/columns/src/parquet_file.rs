@@ -18,14 +18,14 @@ use parquet::schema::types::{Type, TypePtr};
 use crate::error::Error;
 use crate::table::{Column, Kind, Table, Values};
 
-/// A file that is written one table after the other, all of the same columns.
+/// A file that is written table by table, all with the same columns.
 pub struct Writer {
     to: To<BufWriter<File>>,
     name: String,
 }
 
 impl Writer {
-    /// Creates a file of these columns, with notes beside them.
+    /// Creates a file of these columns, with notes as metadata.
     ///
     /// # Errors
     /// The file cannot be created or written.
@@ -69,7 +69,7 @@ impl<W: Write + Send> To<W> {
         let schema = Type::group_type_builder("schedlab").with_fields(fields).build()?;
         let notes = notes.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
         let properties = WriterProperties::builder()
-            // Bytes must not depend on which version of a library wrote them more than they have to.
+            // The bytes should depend on the version of the library as little as possible.
             .set_created_by("schedlab".to_owned())
             .set_compression(Compression::SNAPPY)
             .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -151,7 +151,7 @@ pub fn to_bytes(table: &Table) -> Result<Vec<u8>, Error> {
     write().map_err(|error: ParquetError| Error::new(format!("cannot write Parquet: {error}")))
 }
 
-/// A file that is read one row group after the other.
+/// A file that is read row group by row group.
 pub struct Reader {
     inner: SerializedFileReader<File>,
     name: String,

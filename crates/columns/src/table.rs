@@ -1,6 +1,6 @@
-//! Rows as columns, without a word of any file format.
+//! Rows as columns, independent of any file format.
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole numbers.
@@ -11,7 +11,7 @@ pub enum Kind {
     Text,
 }
 
-/// The values of a column; where there is none, `None`.
+/// The values of a column; `None` if there is none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Whole numbers.
@@ -45,7 +45,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// What it holds.
+    /// Its type.
     pub fn kind(&self) -> Kind {
         match self.values {
             Values::Int(_) => Kind::Int,
@@ -64,7 +64,7 @@ impl Column {
     }
 }
 
-/// Columns of one length, and what else a file says.
+/// Columns of one length, and the metadata of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// The columns.
@@ -86,7 +86,7 @@ impl Table {
         self.notes.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
-    /// Adds a row of named cells. A name that is new begins a column that is empty up to here.
+    /// Adds a row of named cells. A new name begins a column that is empty up to here.
     pub fn push<'a>(&mut self, cells: impl IntoIterator<Item = (&'a str, Kind, Cell)>) {
         for (name, kind, cell) in cells {
             let at = match self.columns.iter().position(|column| column.name == name) {
@@ -122,7 +122,7 @@ impl Table {
 }
 
 impl Table {
-    /// Takes up the columns of another table that this one, without rows, lacks or has too narrow.
+    /// Adds columns of another table that this one, without rows, lacks or has with too narrow a type.
     pub fn include(&mut self, other: &Table) {
         for column in &other.columns {
             let kind = match self.column(&column.name).map(Column::kind) {

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::value::Value;
 
-/// Values that one item may stand for.
+/// Maximum number of values of one item.
 const VALUES_MAX: usize = 100_000;
 
 /// A parameter that a plan varies.
@@ -12,16 +12,16 @@ pub struct Axis {
     /// Path of the parameter: `machine`, `machine.cost.syscall_ns`, `kernel`, `kernel.base_slice_ns`, `row`, `seed`,
     /// `limit`, or a place in the scenario, `workload.groups`.
     pub path: String,
-    /// What it can be.
+    /// Its possible values.
     pub spread: Spread,
 }
 
-/// What a parameter can be.
+/// The possible values of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spread {
     /// One of these.
     List(Vec<Value>),
-    /// Anything between two bounds, for plans that draw: whole numbers if both bounds are.
+    /// Anything between two bounds, for sampled plans; only whole numbers if both bounds are whole.
     Between {
         /// Least value.
         low: f64,
@@ -29,7 +29,7 @@ pub enum Spread {
         high: f64,
         /// Only whole numbers.
         whole: bool,
-        /// Drawn so that each factor, not each difference, is as likely.
+        /// Sampled logarithmically.
         log: bool,
     },
 }
@@ -38,7 +38,7 @@ impl Axis {
     /// Reads `path=values`.
     ///
     /// # Errors
-    /// What is wrong with it and how it is written.
+    /// What is wrong with it and what is valid.
     pub fn parse(text: &str) -> Result<Axis, Error> {
         let Some((path, values)) = text.split_once('=') else {
             return Err(Error::new(format!(
@@ -82,10 +82,10 @@ impl Axis {
         Ok(Axis { path: path.into(), spread: Spread::List(list) })
     }
 
-    /// The values one after the other, for a grid.
+    /// All values in order, for a grid.
     ///
     /// # Errors
-    /// A range of real numbers without a step, or one too long.
+    /// A range of real numbers without a step, or with too many values.
     pub fn grid(&self) -> Result<Vec<Value>, Error> {
         match &self.spread {
             Spread::List(values) => Ok(values.clone()),
@@ -102,7 +102,7 @@ impl Axis {
     }
 }
 
-/// At commas, but not inside quotes.
+/// Splits at commas, but not inside quotes.
 fn split(values: &str) -> Vec<&str> {
     let mut quoted = false;
     let apart = |c: char| {
@@ -112,7 +112,7 @@ fn split(values: &str) -> Vec<&str> {
     values.split(apart).map(str::trim).collect()
 }
 
-/// `4..64`, with `:x2`, `:+8`, `:log` or nothing behind it.
+/// `4..64`, followed by `:x2`, `:+8`, `:log` or nothing.
 struct Range<'a> {
     low: f64,
     high: f64,
@@ -179,7 +179,7 @@ impl Range<'_> {
         let whole =
             self.whole && !matches!(self.step, Some(Step::Times(by) | Step::Plus(by)) if by.fract() != 0.0);
         let mut values = Vec::new();
-        // A bound that rounding misses by a hair is still reached.
+        // A bound that rounding barely misses is still included.
         let end = self.high + self.high.abs() * 1e-12;
         let mut at = self.low;
         while at <= end {
@@ -198,12 +198,12 @@ impl Range<'_> {
     }
 }
 
-/// Without the last digits, which additions of a step leave.
+/// Removes the last digits, which are rounding errors of adding a step.
 fn tidy(number: f64) -> f64 {
     format!("{number:.12e}").parse().unwrap_or(number)
 }
 
-/// A number and the letters behind it: `250us`.
+/// A number and its suffix: `250us`.
 fn number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

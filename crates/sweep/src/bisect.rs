@@ -1,8 +1,8 @@
-//! Which rules between two kernels change a number?
+//! Which rules between two kernels change a figure?
 //!
-//! The rules and numbers in which two kernels differ are *parts*, each of which turns one setting of the good kernel
-//! into that of the bad one. A kernel between them is a set of parts. The question is asked from both ends, on the
-//! same seeds throughout:
+//! The rules and tunables in which two kernels differ are *parts*; each changes one setting of the good kernel to
+//! that of the bad one. A kernel between them is a set of parts. The search works from both ends, with the same
+//! seeds throughout:
 //!
 //! ```text
 //!   good, bad                  do they differ at all?                          no: nothing to find
@@ -14,7 +14,7 @@
 //!   fresh seeds                every part named, again                         what is confirmed
 //! ```
 //!
-//! Named parts are confirmed on seeds that the search has not seen, by simultaneous intervals: the chance that any part
+//! Named parts are confirmed on seeds that the search has not used, by simultaneous intervals: the chance that any part
 //! is named without an effect is the error rate, 5 %.
 
 mod ddmin;
@@ -35,23 +35,23 @@ pub use parts::{Part, between, parts};
 pub use simulated::Simulated;
 pub use table::text;
 
-/// Chance that a part is named that has no effect, over all that are named.
+/// Chance that any of the named parts has no effect.
 pub const ERROR_RATE: f64 = 0.05;
-/// Of the whole change, the least that a set must make up to count as the cause.
+/// Minimum share of the whole change for a set to count as the cause.
 const HALF: f64 = 0.5;
-/// From this share on what is left is not looked into.
+/// Share from which on the remainder is not examined.
 const ENOUGH: f64 = 0.8;
-/// Of the whole change, the least that a part makes by itself that counts as a cause.
+/// Minimum share of the whole change for a single part to count as a cause.
 const QUARTER: f64 = 0.25;
-/// Sets that are looked for, one after the other.
+/// Maximum number of sets to search for.
 const SETS_MAX: usize = 4;
 /// Effects below this share of the whole change are not reported.
 const SHARE_MIN: f64 = 0.1;
 
 /// What runs kernels.
 pub trait Probe {
-    /// The figure under a kernel with a seed, and a print of everything else that can be measured there, by which
-    /// two runs are known to be the same.
+    /// The figure under a kernel with a seed, and a fingerprint of all other figures, which identifies equal
+    /// runs.
     ///
     /// # Errors
     /// A run that fails.
@@ -71,14 +71,14 @@ pub trait Probe {
 pub struct Effect {
     /// Mean of the paired differences, as a fraction.
     pub change: f64,
-    /// Where it lies.
+    /// Lower end of its interval.
     pub low: f64,
-    /// And up to where.
+    /// Upper end.
     pub high: f64,
 }
 
 impl Effect {
-    /// Whether the interval leaves out no change.
+    /// Whether the interval excludes zero.
     pub fn is_real(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
@@ -90,26 +90,26 @@ impl Effect {
 pub enum Role {
     /// It makes the good kernel bad by itself.
     Alone,
-    /// It is needed, and others with it.
+    /// It is needed together with others.
     Together,
-    /// It has an effect of its own, but the change does not depend on it.
+    /// It has its own effect, but the change does not depend on it.
     Beside,
 }
 
 /// A part that matters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Culprit {
-    /// Its place among the parts.
+    /// Its index among the parts.
     pub part: usize,
     /// How it matters.
     pub role: Role,
-    /// What it changes alone, added to the good kernel.
+    /// Its effect alone, added to the good kernel.
     pub alone: Effect,
-    /// What it changes in the bad kernel, which loses it: of that, the other sign.
+    /// Its effect in the bad kernel: that of removing it, with the opposite sign.
     pub in_bad: Effect,
-    /// Parts that it is needed with.
+    /// Parts that are needed with it.
     pub with: Vec<usize>,
-    /// Whether fresh seeds say so too.
+    /// Whether fresh seeds confirm it.
     pub confirmed: bool,
 }
 
@@ -120,24 +120,24 @@ pub struct Answer {
     pub whole: Effect,
     /// The good kernel's mean.
     pub good: f64,
-    /// Seeds of the search; as many fresh ones confirmed it.
+    /// Number of seeds of the search, and of fresh ones for the confirmation.
     pub seeds: u64,
-    /// Parts that play any role.
+    /// Parts that have any effect.
     pub at_work: Vec<usize>,
     /// Parts that matter, the largest effect first; none if the kernels do not differ in this figure.
     pub culprits: Vec<Culprit>,
-    /// Whether the set as a whole, on fresh seeds, makes up for the change.
+    /// Share of the change that the set as a whole explains, on fresh seeds.
     pub share: f64,
-    /// Runs that were made.
+    /// Number of runs.
     pub runs: usize,
 }
 
-/// How the search is made.
+/// Options of the search.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Seeds to begin with; more are taken where the figure spreads.
+    /// Seeds to begin with; more are used if the figure varies.
     pub seeds: u64,
-    /// Most seeds.
+    /// Maximum number of seeds.
     pub seeds_max: u64,
     /// The first seed.
     pub first_seed: u64,
@@ -161,7 +161,7 @@ pub fn bisect(probe: &mut dyn Probe, nr: usize, options: Options) -> Result<Answ
     loop {
         let (good, bad) = (lab.figures(&none)?, lab.figures(&all)?);
         whole = effect(&good, &bad, ERROR_RATE);
-        // Half of the change must stand out, or sets cannot be distinguished.
+        // Half of the change must be significant, or sets cannot be distinguished.
         let clear = whole.is_real() && whole.high - whole.low <= whole.change.abs() * HALF;
         if clear || lab.seeds >= options.seeds_max {
             break;
@@ -197,13 +197,13 @@ struct Lab<'a> {
     runs: usize,
 }
 
-/// What the search came to.
+/// Result of the search.
 struct Found {
-    /// Smallest sets that make the good kernel bad, each half of what those before it leave.
+    /// Smallest sets that make the good kernel bad; each makes half of the change left by the previous ones.
     forward: Vec<Vec<usize>>,
     /// Smallest set without which the bad kernel is good.
     backward: Vec<usize>,
-    /// Parts with a clear effect of their own.
+    /// Parts with a clear effect on their own.
     beside: Vec<usize>,
 }
 
@@ -219,7 +219,7 @@ impl Lab<'_> {
         Ok(self.probe.all(&asked)?.into_iter().map(|(figure, _)| figure).collect())
     }
 
-    /// Parts with which any figure of a run is another, at either end. Two seeds are looked at.
+    /// Parts that change any figure of a run, at either end. Two seeds are used.
     fn at_work(&mut self, all: &[usize]) -> Result<Vec<usize>, Error> {
         let seeds = [self.first, self.first.wrapping_add(1)];
         let mut asked: Vec<(Vec<usize>, u64)> = Vec::new();
@@ -246,7 +246,7 @@ impl Lab<'_> {
     fn search(&mut self, at_work: &[usize], all: &[usize], whole: Effect) -> Result<Found, Error> {
         let none = self.figures(&[])?;
         let bad = self.figures(all)?;
-        // Intervals of all parts at both ends hold together.
+        // Simultaneous intervals of all parts at both ends.
         let rate = ERROR_RATE / (2 * at_work.len().max(1)) as f64;
         let mut effects = Vec::new();
         for &part in at_work {
@@ -289,7 +289,7 @@ impl Lab<'_> {
         Ok(Found { forward, backward, beside })
     }
 
-    /// Everything found, on seeds that the search has not seen.
+    /// Everything found, on seeds that the search has not used.
     fn confirm(
         &mut self,
         found: &Found,
@@ -314,7 +314,7 @@ impl Lab<'_> {
             let alone = effect(&none, &self.figures_from(&[part], fresh)?, rate);
             let lost = self.figures_from(&without(all, &[part]), fresh)?;
             let in_bad = effect(&none, &against(&none, &lost, &bad), rate);
-            // What it adds to the sets that were found.
+            // Its effect in addition to the sets found.
             let rest = self.figures_from(&without(&forward, &[part]), fresh)?;
             let in_set = effect(&none, &against(&none, &rest, &set), rate);
             let own = found.forward.iter().find(|set| set.contains(&part));
@@ -335,7 +335,7 @@ impl Lab<'_> {
     }
 }
 
-/// Figures that lie as far above the first as the third above the second.
+/// Figures that exceed the first as far as the third exceeds the second.
 fn against(base: &[f64], from: &[f64], to: &[f64]) -> Vec<f64> {
     base.iter().zip(from.iter().zip(to)).map(|(base, (from, to))| base + to - from).collect()
 }

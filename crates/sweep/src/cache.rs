@@ -1,8 +1,8 @@
 //! Finished points by their id, for all plans to share.
 //!
-//! A file for each point, written under a temporary name and renamed, contains its figures as text, whose numbers read
-//! back to the last bit. A process that finds the cache too large deletes the oldest files; a file that vanishes or is
-//! damaged is a point that was not found, never an error.
+//! A file for each point, written under a temporary name and renamed, contains its figures as text, with numbers that
+//! parse back to the last bit. A process that finds the cache too large deletes the oldest files. A file that vanishes
+//! or is damaged counts as not found, never as an error.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::store::write_beside;
 
 /// First line of each file.
 const HEAD: &str = "schedlab point 1";
-/// A block of a file system: what a small file costs.
+/// A block of a file system: the size of a small file.
 const BLOCK: u64 = 4096;
 
 /// A folder of finished points with a limit.
@@ -28,7 +28,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache in a folder, which is made when the first point is kept. It may have so many bytes.
+    /// The cache in a folder, which is created when the first point is stored. `limit` is its maximum size in
+    /// bytes.
     pub fn new(folder: &Path, limit: u64) -> Cache {
         Cache { folder: folder.to_path_buf(), limit, written: AtomicU64::new(0) }
     }
@@ -44,7 +45,7 @@ impl Cache {
         text.lines().map(point_text::figure).collect()
     }
 
-    /// Keeps a point. What cannot be written is not kept.
+    /// Stores a point. A failed write is ignored.
     pub(crate) fn put(&self, id: &str, figures: &[Figure]) {
         let path = self.path(id);
         let text = format!("{HEAD}\n{}end\n", point_text::lines(figures));
@@ -76,7 +77,7 @@ impl Cache {
             if size <= self.limit / 10 * 9 {
                 break;
             }
-            // Another may have been faster.
+            // Another process may have been faster.
             let _ = fs::remove_file(path);
             size -= length;
         }

@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::resolve::Resolver;
 use schedlab_columns::Table;
 
-/// Runs a chunk: the bytes of its file, and how many of its points failed.
+/// Runs a chunk: the bytes of its file, and the number of failed points.
 ///
 /// # Errors
 /// A chunk that the plan does not have.
@@ -38,7 +38,7 @@ fn table<'a>(plan: &Plan, rows: impl Iterator<Item = (u64, &'a PointRow)>, notes
 
 type Notes = Vec<(String, String)>;
 
-/// What a file says beside its rows.
+/// The metadata of a file.
 fn notes(plan: &Plan, rows: &[PointRow]) -> Notes {
     let mut units: Vec<String> = Vec::new();
     for figure in rows.iter().flat_map(|row| row.outcome.iter().flatten()) {

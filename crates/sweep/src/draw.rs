@@ -1,15 +1,15 @@
-//! Drawing values: at random, or as a Latin hypercube, each from the index of the draw alone.
+//! Samples values: at random, or as a Latin hypercube, each only from the index of the sample.
 //!
-//! In a Latin hypercube of `n` draws each axis is cut into `n` strips and each strip is drawn once. Which draw has
-//! which strip is a permutation; a Feistel network computes it one index at a time, so that nothing is kept that
-//! grows with `n`.
+//! In a Latin hypercube of `n` samples each axis is cut into `n` strips, and each strip is used once. The
+//! assignment of strips to samples is a permutation; a Feistel network computes it one index at a time, so that no
+//! memory grows with `n`.
 
 use schedlab_stats::Rng;
 
 use crate::axis::{Axis, Spread};
 use crate::value::Value;
 
-/// Where in `[0, 1)` a draw lies along an axis.
+/// The position of a sample along an axis, in `[0, 1)`.
 pub(crate) fn place(seed: u64, axis: &Axis, nth: u64, draws: u64, latin: bool) -> f64 {
     let mut rng = Rng::new(seed, &format!("{} {nth}", axis.path));
     let within = (rng.bits() >> 11) as f64 / (1u64 << 53) as f64;
@@ -20,7 +20,7 @@ pub(crate) fn place(seed: u64, axis: &Axis, nth: u64, draws: u64, latin: bool) -
     (strip as f64 + within) / draws as f64
 }
 
-/// The value at a place of an axis.
+/// The value at a position of an axis.
 pub(crate) fn value(axis: &Axis, place: f64) -> Value {
     match &axis.spread {
         Spread::List(values) => {
@@ -52,12 +52,12 @@ fn libm_pow(base: f64, exponent: f64) -> f64 {
     result
 }
 
-/// The place of `index` in a permutation of `0..n`.
+/// The position of `index` in a permutation of `0..n`.
 fn permuted(key: u64, index: u64, n: u64) -> u64 {
     let half = (64 - (n - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1u64 << half) - 1;
     let mut at = index;
-    // The network permutes a power of four that is at least n; a value outside n goes round again.
+    // The network permutes a power of four that is at least n; a value outside n is permuted again.
     loop {
         let (mut left, mut right) = (at >> half, at & mask);
         for round in 0..6u64 {

@@ -1,4 +1,4 @@
-//! What can be wrong with a plan, a store or a point: a sentence that names the place and the way out.
+//! Errors in a plan, a store or a point: a sentence that names the place and the way out.
 
 use std::path::Path;
 

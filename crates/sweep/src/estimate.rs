@@ -1,4 +1,4 @@
-//! What a plan will take, from some of its points.
+//! Estimates the cost of a plan from some of its points.
 
 use std::sync::mpsc;
 use std::thread;
@@ -9,7 +9,7 @@ use crate::figures::{self, PointRow};
 use crate::plan::Plan;
 use crate::resolve::Resolver;
 
-/// What some points took.
+/// The cost of some points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// How many were run.
@@ -20,19 +20,19 @@ pub struct Estimate {
     pub chunk_bytes: u64,
     /// The first point that failed, and why.
     pub failed: Option<(u64, String)>,
-    /// Whether a point was still running when the time was over, so that all takes longer than this.
+    /// Whether a point was still running when the time was over, so that the total takes longer than this.
     pub at_least: bool,
 }
 
-/// The numbers of `most` points that lie evenly over the plan, those in the middle of equal parts.
+/// The numbers of `most` points spread evenly over the plan.
 pub fn spread_points(plan: &Plan, most: u64) -> Vec<u64> {
     let points = plan.points();
     let n = points.min(most);
-    // Not at the same place of each part: kernels and seeds turn fastest, and would be the same ones.
+    // Not at the same position in each part: kernels and seeds vary fastest, and would always be the same.
     (0..n).map(|nth| (points * nth / n + nth.min(points / n.max(1) - 1)).min(points - 1)).collect()
 }
 
-/// Runs points that lie evenly over the plan for so long. A point that takes longer is left running.
+/// Runs points spread evenly over the plan, for the given time. A point that takes longer is left running.
 pub fn estimate(plan: &Plan, budget: Duration) -> Estimate {
     let (send, receive) = mpsc::channel();
     let points = spread_points(plan, 10);

@@ -1,4 +1,4 @@
-//! What a point leaves: one row of named cells.
+//! The result of a point: one row of named cells.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,11 +18,11 @@ use schedlab_columns::{Cell, Kind};
 /// A row of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PointRow {
-    /// Id of the point; empty where it could not be read far enough to have one.
+    /// Id of the point; empty if it could not be computed.
     pub id: String,
     /// Seed of the run.
     pub seed: Option<u64>,
-    /// What was measured, or the error.
+    /// The figures, or the error.
     pub outcome: Result<Vec<Figure>, String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Figure {
     pub name: String,
     /// Its unit, and whether less is better; known of measures of the workload.
     pub unit: Option<(String, bool)>,
-    /// Its value; none where the run did not come to it.
+    /// Its value; empty if the run did not reach it.
     pub cell: Cell,
 }
 
@@ -83,7 +83,7 @@ fn figures(row: &Row, run: &Run) -> Vec<Figure> {
     }
     let folds = &run.folds;
     let mut count = |name: &str, value: u64| {
-        // A measure of the same name stands first; this one then says what it is.
+        // A measure of the same name comes first; the name of this one then says what it is.
         let taken = figures.iter().any(|figure| figure.name == name);
         let name = if taken { format!("run.{name}") } else { name.to_owned() };
         figures.push(Figure { name, unit: None, cell: Cell::Int(value as i64) });
@@ -110,7 +110,7 @@ fn figures(row: &Row, run: &Run) -> Vec<Figure> {
     figures
 }
 
-/// What a column of an axis holds.
+/// The type of an axis' column.
 pub(crate) fn kind_of(axis: &Axis) -> Kind {
     match &axis.spread {
         Spread::Between { whole: true, .. } => Kind::Int,

@@ -15,7 +15,7 @@ impl Hash {
         Hash(Sha256::new())
     }
 
-    /// Adds a part. Its length goes first, so that no two lists of parts read alike.
+    /// Adds a part. Its length comes first, so that no two lists of parts have the same input.
     pub fn part(&mut self, name: &str, text: &str) {
         for text in [name, text] {
             self.0.update((text.len() as u64).to_le_bytes());
@@ -50,7 +50,8 @@ impl Hash {
     }
 }
 
-/// What a row on a machine is, without kernel and seed. `machine` is all that determines it.
+/// The hash of a row on a machine, without kernel and seed. `machine` is everything that determines the
+/// machine.
 pub(crate) fn load(machine: &str, row: &Row, limits: Limits) -> [u8; 32] {
     let mut hash = Hash::new();
     hash.part("machine", machine);
@@ -64,13 +65,14 @@ pub(crate) fn load(machine: &str, row: &Row, limits: Limits) -> [u8; 32] {
     hash.bytes()
 }
 
-/// The seed of a repeat. All kernels have the same one, as in every other comparison here; each load its own.
+/// The seed of a repeat. All kernels have the same one, as in every other comparison here; each load has its
+/// own.
 pub(crate) fn seed(load: &[u8; 32], plan_seed: u64, repeat: u64) -> u64 {
     let mut hash = Hash::new();
     hash.data("load", load);
     hash.data("seed", &(plan_seed, repeat));
     let bytes = hash.bytes();
-    // 63 bits, as Parquet and most tools that read it have whole numbers with a sign.
+    // 63 bits, as Parquet and most of its readers have signed integers.
     u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) >> 1
 }
 

@@ -1,4 +1,4 @@
-//! Thousands of runs of one scenario: which machines, loads and numbers does a change help or hurt?
+//! Thousands of runs of one scenario: for which machines, loads and parameters does a change help or hurt?
 //!
 //! A [`Plan`] defines points; each point is one run with an id that is the hash of everything that determines it. The
 //! results are columns in Parquet files, a file for each chunk of neighbouring points, in a [`Store`]: a plain folder
@@ -52,5 +52,5 @@ pub use store::{Status, Store};
 pub use submit::{Cluster, submit};
 pub use value::Value;
 
-/// Version of all that a figure depends on: of the package, and a hash of the sources.
+/// Version of everything that a figure depends on: the package, and a hash of the sources.
 pub const ENGINE: &str = env!("SCHEDLAB_ENGINE");

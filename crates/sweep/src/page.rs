@@ -4,10 +4,10 @@ use schedlab::html::{Block, Dots, Page, Table};
 
 use crate::report::{Change, Report};
 
-/// Combinations of the table; a page is for looking at, and CSV has all.
+/// Maximum number of combinations in the table; CSV has all.
 const LINES: usize = 2000;
 
-/// Values of an axis that are drawn.
+/// Maximum number of values of an axis that are drawn.
 const VALUES: usize = 24;
 
 impl Report {
@@ -51,7 +51,7 @@ impl Report {
         )
     }
 
-    /// The change of each combination, a line for each value of an axis; nothing where every value is another.
+    /// The change of each combination, a line for each value of an axis; nothing if all values are different.
     fn dots(&self, kernel: &str, axis: usize) -> Option<Dots> {
         let mut sides: Vec<(String, Vec<f64>)> = Vec::new();
         let mut all = 0;

@@ -1,8 +1,8 @@
 //! A plan: one scenario, the parameters that vary, and how many seeds each combination has.
 //!
-//! Points are numbered. The combinations of values come slowest, then the rows of the scenario, then the kernels,
-//! then the seeds: so those that are compared lie side by side. A plan that draws, draws combinations; every one is
-//! run in every row, under every kernel and with every seed.
+//! Points are numbered. Combinations of values vary slowest, then the rows of the scenario, then the kernels, then
+//! the seeds, so that points to compare are adjacent. A sampled plan samples combinations; each is run in every
+//! row, under every kernel and with every seed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::value::Value;
 /// More points would number their chunk files with more than six digits.
 const POINTS_MAX: u64 = 100_000_000;
 
-/// Values of an axis that are tried before anything runs.
+/// Maximum number of values of an axis that are checked before anything runs.
 const TRIED_MAX: usize = 200;
 
 /// How combinations of values are chosen.
@@ -29,9 +29,9 @@ const TRIED_MAX: usize = 200;
 pub enum Sample {
     /// All of them.
     Grid,
-    /// So many at random.
+    /// This many at random.
     Random(u64),
-    /// So many, each strip of each axis once.
+    /// This many, each strip of each axis once.
     Latin(u64),
 }
 
@@ -39,7 +39,7 @@ impl Sample {
     /// Reads `grid`, `random:100`, `latin:100`.
     ///
     /// # Errors
-    /// How it is written.
+    /// What is valid.
     pub fn parse(text: &str) -> Result<Sample, Error> {
         let number = |text: &str| text.parse().ok().filter(|n| (1..=POINTS_MAX).contains(n));
         match text.split_once(':') {
@@ -74,13 +74,13 @@ pub struct Draft {
     pub sample: Sample,
     /// Seeds of each combination; the scenario's `runs` if not given.
     pub seeds: Option<u32>,
-    /// What all seeds and draws follow from; the scenario's seed if not given.
+    /// Seed of all seeds and samples; the scenario's seed if not given.
     pub seed: Option<u64>,
-    /// Points of a chunk; 64 chunks, if not given, but none of more than 256 points.
+    /// Points per chunk; by default 64 chunks, but at most 256 points each.
     pub chunk: Option<u32>,
 }
 
-/// A plan that is complete: its text is all that is needed to run its points.
+/// A complete plan: its text contains everything needed to run its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Version of the engine that runs it.
@@ -103,14 +103,15 @@ pub struct Plan {
     pub seeds: u32,
     /// Seeds given by number instead.
     pub given_seeds: Vec<u64>,
-    /// What all seeds and draws follow from.
+    /// Seed of all seeds and samples.
     pub seed: u64,
     /// Points of a chunk.
     pub chunk: u32,
 }
 
 impl Plan {
-    /// Checks a draft and completes it. Each value is tried with the first values of all others, or the last.
+    /// Checks a draft and completes it. Each value is tried with the first values of all others, or the last
+    /// ones.
     ///
     /// # Errors
     /// What is wrong with the scenario or a value.
@@ -175,7 +176,7 @@ impl Plan {
         }
         plan.rows = rows.unwrap_or(keys);
         plan.files = recorder.seen.into_inner();
-        // From here on where it lies does not matter: the same plan is the same from any folder.
+        // From here on its folder does not matter: a plan is the same from any folder.
         let name = Path::new(&plan.file).file_name();
         plan.file = name.map_or_else(|| plan.file.clone(), |name| name.to_string_lossy().into_owned());
         let points = plan.size().filter(|points| *points <= POINTS_MAX).ok_or_else(too_many)?;
@@ -263,7 +264,7 @@ impl Plan {
     fn settings(&self, combination: u64) -> Settings {
         let mut rest = combination;
         let mut settings: Settings = Vec::with_capacity(self.axes.len());
-        // Of a grid the last axis turns fastest.
+        // In a grid the last axis varies fastest.
         for axis in self.axes.iter().rev() {
             let value = match (self.sample, &axis.spread) {
                 (Sample::Grid, Spread::List(values)) => {
@@ -313,7 +314,8 @@ fn values_to_try(plan: &Plan, axis: &Axis, last_first: bool) -> Result<Vec<Value
         _ => vec![draw::value(axis, 0.0), draw::value(axis, 1.0)],
     };
     if values.len() > TRIED_MAX {
-        // Those in the middle of a long list are as those at its ends, or fail as points.
+        // Values in the middle of a long list are assumed to be like those at its ends; otherwise their
+        // points fail.
         values.drain(TRIED_MAX / 2..values.len() - TRIED_MAX / 2);
     }
     if last_first {
@@ -331,7 +333,7 @@ fn seeds(axis: &Axis) -> Result<Vec<u64>, Error> {
     axis.grid()?.iter().map(|value| number(value).ok_or_else(wrong)).collect()
 }
 
-/// Keeps what was read.
+/// Keeps the files that were read.
 struct Recorder<'a> {
     files: &'a dyn Files,
     seen: RefCell<BTreeMap<String, String>>,

@@ -1,6 +1,7 @@
 //! A plan as a file.
 //!
-//! What a user writes names its scenario; what lies in a store carries its text, and that of all files it names.
+//! A user's plan names its scenario; a plan in a store contains the scenario's text, and that of all files it
+//! names.
 //!
 //! ```toml
 //! scenario = "sis-util.toml"
@@ -52,7 +53,7 @@ impl Draft {
 }
 
 impl Plan {
-    /// The plan as a store keeps it.
+    /// The plan in the form of a store.
     pub fn to_toml(&self) -> String {
         let mut document = DocumentMut::new();
         let mut put = |key: &str, item: Item| document.insert(key, item);
@@ -62,7 +63,7 @@ impl Plan {
         put("rows", toml_edit::value(self.rows.iter().collect::<Array>()));
         put("kernels", toml_edit::value(self.kernels.iter().collect::<Array>()));
         put("seeds", toml_edit::value(i64::from(self.seeds)));
-        // As text: TOML has no whole numbers above 2^63.
+        // As text, because TOML has no integers above 2^63.
         put("given-seeds", toml_edit::value(self.given_seeds.iter().map(u64::to_string).collect::<Array>()));
         put("seed", toml_edit::value(self.seed.to_string()));
         put("chunk", toml_edit::value(i64::from(self.chunk)));
@@ -142,7 +143,7 @@ fn to_toml(value: &Value) -> toml_edit::Value {
     }
 }
 
-/// A document whose places are known.
+/// A document with known positions.
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
@@ -201,7 +202,7 @@ impl Reader<'_> {
         Ok(axes)
     }
 
-    /// Paths in quotes, or as TOML has them without: `workload.groups = [1, 2]`.
+    /// Paths in quotes, or as TOML tables: `workload.groups = [1, 2]`.
     fn axes_below(&self, above: &str, table: &dyn TableLike, axes: &mut Vec<Axis>) -> Result<(), Error> {
         for (key, item) in table.iter() {
             let path = format!("{above}{key}");

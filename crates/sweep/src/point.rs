@@ -20,7 +20,7 @@ pub struct Point {
     pub kernel: String,
     /// Which of the seeds, from 0.
     pub repeat: u64,
-    /// The seed itself where the plan gives it by number; else it follows from the point.
+    /// The seed itself if the plan gives it by number; otherwise it is derived from the point.
     pub seed: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Figures of a point as lines of text, whose numbers read back to the last bit.
+//! Figures of a point as lines of text, with numbers that parse back to the last bit.
 
 use crate::figures::Figure;
 use schedlab_columns::Cell;

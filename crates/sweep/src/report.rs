@@ -21,10 +21,10 @@ const CONFIDENCE: f64 = 0.95;
 /// The content of a report.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
-    /// The figure: a measure of the workload, or another column; the first measure if not given. Without measures, the time of a run, or wake-up latency where all take
-    /// the same time.
+    /// The figure: a measure of the workload, or another column; the first measure if not given. Without measures, the
+    /// time of a run, or wake-up latency if all runs take the same time.
     pub metric: Option<String>,
-    /// The kernel that the others are held against; the plan's first if not given.
+    /// The kernel that the others are compared with; the plan's first if not given.
     pub against: Option<String>,
 }
 
@@ -37,15 +37,15 @@ pub struct Report {
     pub unit: String,
     /// Whether less is better.
     pub lower_is_better: bool,
-    /// The kernel that the others are held against.
+    /// The kernel that the others are compared with.
     pub against: String,
     /// Points with this figure.
     pub points: u64,
     /// Points that failed.
     pub failed: u64,
-    /// Points that are not done.
+    /// Points without a result yet.
     pub missing: u64,
-    /// Names of what varies beside kernels and seeds.
+    /// Names of what varies besides kernels and seeds.
     pub axes: Vec<String>,
     /// A line for each combination and kernel, in the order of the plan.
     pub lines: Vec<Line>,
@@ -64,7 +64,7 @@ pub struct Line {
     pub mean: f64,
     /// Interval of the mean.
     pub mean_interval: Option<[f64; 2]>,
-    /// Against the other kernel; nothing for that one itself.
+    /// The change against the other kernel; `None` for that kernel itself.
     pub change: Option<Change>,
 }
 
@@ -84,7 +84,8 @@ pub struct Change {
 /// Values by kernel, then repeat.
 type Group = Vec<BTreeMap<u64, f64>>;
 
-/// What is reported of a workload without measures: the time of its runs, or the wake-up latency where all take the same time.
+/// The default figure of a workload without measures: the time of its runs, or the wake-up latency if all take the same
+/// time.
 fn default_metric(store: &Store) -> Result<&'static str, Error> {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     store.each(|table| {
@@ -99,7 +100,7 @@ fn default_metric(store: &Store) -> Result<&'static str, Error> {
 /// Reads a store and reports one figure.
 ///
 /// # Errors
-/// A figure or kernel that is not there, and a damaged file.
+/// A figure or kernel that does not exist, and a damaged file.
 pub fn report(store: &Store, options: &ReportOptions) -> Result<Report, Error> {
     let plan = store.plan();
     let all = store.columns();
@@ -224,7 +225,7 @@ fn change(base: &BTreeMap<u64, f64>, values: &BTreeMap<u64, f64>, direction: Dir
 const WORDS: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::TooFewRuns];
 
 impl Report {
-    /// For people: counts by the values of each axis, and the `most` largest changes either way.
+    /// The text: counts by the values of each axis, and the `most` largest changes in either direction.
     pub fn text(&self, most: usize) -> String {
         let mut text = String::new();
         let better = if self.lower_is_better { "lower" } else { "higher" };
@@ -245,7 +246,7 @@ impl Report {
         text
     }
 
-    /// The kernels that are held against another.
+    /// The kernels that are compared with another.
     pub(crate) fn kernels(&self) -> Vec<String> {
         let mut kernels: Vec<String> = Vec::new();
         for line in self.lines.iter().filter(|line| line.change.is_some()) {
@@ -256,14 +257,14 @@ impl Report {
         kernels
     }
 
-    /// The lines of a kernel that are held against another's.
+    /// The lines of a kernel that are compared with another's.
     pub(crate) fn compared<'a>(&'a self, kernel: &str) -> impl Iterator<Item = (&'a Line, &'a Change)> {
         let kernel = kernel.to_owned();
         let of = self.lines.iter().filter(move |line| line.kernel == kernel);
         of.filter_map(|line| Some((line, line.change.as_ref()?)))
     }
 
-    /// The figure with a unit in which its values read well, and by what they are to be divided.
+    /// The figure with a readable unit, and the divisor.
     pub(crate) fn heading(&self) -> (String, f64) {
         let largest = self.lines.iter().map(|line| line.mean).fold(0.0, f64::max);
         if let Some(name) = self.metric.strip_suffix("_ns").filter(|_| self.unit.is_empty()) {
@@ -300,11 +301,11 @@ impl Report {
                     values.push(&line.values[nth]);
                 }
             }
-            // Drawn whole numbers come in any order.
+            // Sampled whole numbers are in any order.
             if values.iter().all(|value| value.parse::<f64>().is_ok()) {
                 values.sort_by(|a, b| a.parse::<f64>().ok().partial_cmp(&b.parse().ok()).expect("numbers"));
             }
-            // Of a drawn axis every value is another.
+            // On a sampled axis all values are different.
             if values.len() < 2 || values.len() * 2 > lines.len() && values.len() > 24 {
                 continue;
             }

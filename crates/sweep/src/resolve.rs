@@ -36,7 +36,7 @@ pub struct Resolved {
     pub kernel: Kernel,
     /// The seed of the run.
     pub seed: u64,
-    /// The hash of all that determines the run: 32 hexadecimal digits.
+    /// The hash of everything that determines the run: 32 hexadecimal digits.
     pub id: String,
 }
 
@@ -56,7 +56,7 @@ impl Resolved {
         figures::measure(self.machine(), &self.kernel, self.row(), self.limits())
     }
 
-    /// How the run is limited and seeded.
+    /// The limits and the seed of the run.
     pub fn limits(&self) -> Limits {
         Limits { seed: self.seed, ..self.loaded.scenario.limits_of(self.row()) }
     }
@@ -71,7 +71,7 @@ impl<'a> Resolver<'a> {
     /// What a point runs.
     ///
     /// # Errors
-    /// What cannot be understood, or does not go together.
+    /// Anything that cannot be parsed, or is inconsistent.
     pub fn resolve(&mut self, point: &Point) -> Result<Resolved, Error> {
         let loaded = match &self.last {
             Some((settings, loaded)) if *settings == point.settings => loaded.clone(),
@@ -110,7 +110,7 @@ impl<'a> Resolver<'a> {
         Ok(Loaded { scenario, loads })
     }
 
-    /// All that determines the machine: its name or the text of its file, and the constants that are set.
+    /// Everything that determines the machine: its name or the text of its file, and the constants set.
     fn machine_of(&self, settings: &[(String, Value)]) -> String {
         let document: Option<DocumentMut> = self.plan.text.parse().ok();
         let written = document.as_ref().and_then(|document| document.get("machine")?.as_str());
@@ -135,7 +135,7 @@ impl<'a> Resolver<'a> {
     ) -> Result<Scenario, Error> {
         let mut document: DocumentMut =
             self.plan.text.parse().map_err(|error| Error::new(format!("{}: {error}", self.plan.file)))?;
-        // What the file expects was said of other values.
+        // The expectations of the file are about other values.
         document.remove("expect");
         let mut over = Overrides::default();
         // Kernels are the plan's, not the scenario's.
@@ -155,7 +155,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// A parameter as every other command sets it.
+/// A parameter, set as by every other command.
 fn setting(path: &str, value: &Value) -> Result<Setting, Error> {
     let value = match value {
         Value::Text(text) => toml_edit::Value::from(text.as_str()).to_string(),
@@ -164,7 +164,7 @@ fn setting(path: &str, value: &Value) -> Result<Setting, Error> {
     Ok(Setting::parse(&format!("{path}={value}"))?)
 }
 
-/// The files that a plan carries.
+/// The files that a plan contains.
 struct PlanFiles<'a>(&'a Plan);
 
 impl Files for PlanFiles<'_> {

@@ -1,7 +1,7 @@
-//! Running what a store lacks, on all cores of this machine.
+//! Runs what a store lacks, on all cores of this machine.
 //!
-//! Threads take points in order; this one gathers their rows and writes a chunk when it is whole. At any time no more
-//! chunks are open than there are threads and one, so memory does not grow with the plan.
+//! Threads take points in order; the main thread gathers their rows and writes a chunk when it is complete. At any
+//! time the number of open chunks is at most the number of threads plus one, so memory does not grow with the plan.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +18,9 @@ use crate::resolve::Resolver;
 use crate::shard::Shard;
 use crate::store::Store;
 
-/// How long points that run may go on after a request to stop.
+/// How long running points may continue after a request to stop.
 const GRACE: Duration = Duration::from_secs(4);
-/// Failures that are kept to be shown.
+/// Number of failures that are kept for display.
 const FAILURES_KEPT: usize = 20;
 /// How often progress is reported, and a request to stop is checked.
 const BEAT: Duration = Duration::from_millis(100);
@@ -34,16 +34,16 @@ pub struct RunOptions {
     pub shard: Shard,
     /// Run failed points again.
     pub retry: bool,
-    /// Where finished points are looked for and kept.
+    /// The cache for finished points.
     pub cache: Option<Cache>,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Points done by this run.
     pub done: u64,
-    /// Points that this run has to do.
+    /// Points that this run must do.
     pub total: u64,
 }
 
@@ -59,19 +59,19 @@ pub struct Failure {
 /// What a run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Points that were done before.
+    /// Points that were already done.
     pub skipped: u64,
     /// Points done now.
     pub done: u64,
-    /// Of those, found in the cache or left by an interrupted run.
+    /// Of these, found in the cache or left by an interrupted run.
     pub found: u64,
     /// Points done now that failed.
     pub failed: u64,
-    /// Points that had failed before and were not tried again.
+    /// Points that had already failed and were not tried again.
     pub failed_before: u64,
-    /// The first of those that failed now.
+    /// The first of the points that failed now.
     pub failures: Vec<Failure>,
-    /// Whether it was asked to stop before all was done.
+    /// Whether it was stopped before everything was done.
     pub stopped: bool,
 }
 
@@ -99,7 +99,8 @@ struct Done {
     found: bool,
 }
 
-/// Runs all points of a share that are not done. `beat` is called ten times a second, and says whether to go on.
+/// Runs all points of a share that are not done. `beat` is called ten times per second, and returns whether to
+/// continue.
 ///
 /// # Errors
 /// The sweep is of another version, or a file cannot be written. Errors of a point are recorded in its row.
@@ -133,7 +134,7 @@ pub fn run(
         queue: Mutex::new(Queue { chunks: missing.into_iter(), open: None }),
         stop: AtomicBool::new(false),
     });
-    // A bound, so that threads wait where writing is slower than running.
+    // Bounded, so that threads wait if writing is slower than running.
     let (hand_in, rows) = mpsc::sync_channel(threads * 16);
     for _ in 0..threads {
         let (shared, hand_in) = (Arc::clone(&shared), hand_in.clone());

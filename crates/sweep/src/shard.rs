@@ -15,11 +15,11 @@ impl Shard {
     /// All chunks.
     pub const ALL: Shard = Shard { nth: 0, of: 1 };
 
-    /// Reads `i/N`, `i` from 0; or `/N`, or `N`, where the engine that started this says which it is:
+    /// Reads `i/N`, `i` from 0; or `/N`, or `N`, if the engine that started this provides the index:
     /// `SLURM_ARRAY_TASK_ID` or `JOB_COMPLETION_INDEX`.
     ///
     /// # Errors
-    /// How it is written, or what the environment lacks.
+    /// What is valid, or what the environment lacks.
     pub fn parse(text: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Shard, Error> {
         let written = || {
             Error::new(format!(

@@ -6,7 +6,7 @@
 //!  parts/000008-4711.txt   points of a chunk that was interrupted
 //! ```
 //!
-//! Any number of runs may work in it at once. The worst that happens is that two make the same file.
+//! Any number of runs may use it at once. At worst two of them write the same file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use crate::figures::Figure;
 use crate::plan::Plan;
 use crate::point_text;
 
-/// A folder that holds a plan and what came of it.
+/// A folder with a plan and its results.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -30,12 +30,12 @@ pub struct Store {
     fingerprint: String,
 }
 
-/// How far a sweep is.
+/// The progress of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Points of the plan.
     pub points: u64,
-    /// Points in finished chunks, failed ones included.
+    /// Points in finished chunks, including failed ones.
     pub done: u64,
     /// Points of unfinished chunks that an interrupted run has left.
     pub in_parts: u64,
@@ -51,7 +51,7 @@ impl Store {
     /// A folder for a plan: a new or empty one, or one that has this plan already.
     ///
     /// # Errors
-    /// A folder with another plan or with something else in it; what cannot be written.
+    /// A folder with another plan or with other files, or a file that cannot be written.
     pub fn create(folder: &Path, plan: Plan) -> Result<Store, Error> {
         let path = folder.join("plan.toml");
         match fs::read_to_string(&path) {
@@ -84,7 +84,7 @@ impl Store {
     /// A folder that has a plan.
     ///
     /// # Errors
-    /// A folder without one, or one that cannot be understood.
+    /// A folder without a plan, or with one that cannot be parsed.
     pub fn open(folder: &Path) -> Result<Store, Error> {
         let path = folder.join("plan.toml");
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
@@ -145,7 +145,7 @@ impl Store {
         failed(&self.chunk(chunk)?)
     }
 
-    /// Puts the bytes of a finished chunk in their place.
+    /// Writes the bytes of a finished chunk to its file.
     ///
     /// # Errors
     /// What cannot be written.
@@ -160,7 +160,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps the finished points of a chunk that is not.
+    /// Stores the finished points of an unfinished chunk.
     pub(crate) fn put_part(&self, chunk: u64, points: &[(String, Vec<Figure>)]) -> Result<(), Error> {
         let path = self.folder.join("parts").join(format!("{chunk:06}-{}.txt", unique()));
         let mut text = String::new();
@@ -171,7 +171,7 @@ impl Store {
         made.and_then(|()| write_beside(&path, text.as_bytes())).map_err(|error| Error::file(&path, &error))
     }
 
-    /// The finished points of a chunk that is not, by id.
+    /// The finished points of an unfinished chunk, by id.
     pub(crate) fn part(&self, chunk: u64) -> BTreeMap<String, Vec<Figure>> {
         let mut points = BTreeMap::new();
         for path in self.parts_of(chunk) {
@@ -227,7 +227,7 @@ impl Store {
     /// The finished chunks, one table after the other.
     ///
     /// # Errors
-    /// What a table is given to, and a damaged file.
+    /// Errors of `take`, and a damaged file.
     pub fn each(&self, mut take: impl FnMut(Table) -> Result<(), Error>) -> Result<(), Error> {
         for chunk in 0..self.plan.chunks() {
             if let Some(reader) = self.chunk(chunk) {
@@ -267,7 +267,7 @@ impl Store {
         all
     }
 
-    /// Writes all finished rows into one file, in the order of the points, and says how many there are.
+    /// Writes all finished rows into one file, in the order of the points, and returns their number.
     ///
     /// # Errors
     /// What cannot be read or written.
@@ -292,7 +292,7 @@ impl Store {
         write().inspect_err(|_| drop(fs::remove_file(&beside)))
     }
 
-    /// Failed points, with what is wrong with each, as far as `most`.
+    /// Up to `most` failed points, with the error of each.
     ///
     /// # Errors
     /// A damaged file.
@@ -326,13 +326,13 @@ fn failed(reader: &Reader) -> Option<u64> {
     reader.head().note("schedlab.failed")?.parse().ok()
 }
 
-/// A name beside a file for what is not whole yet.
+/// A temporary name beside a file.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}", unique()))
 }
 
-/// Writes a file beside its place and renames it.
+/// Writes a file under a temporary name and renames it.
 pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = beside(path);
     let write = || {
@@ -342,7 +342,7 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write().inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
-/// What no other process that writes into the same folder has.
+/// A name that no other process writing to the same folder uses.
 fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

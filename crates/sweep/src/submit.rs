@@ -1,6 +1,6 @@
 //! Files for engines that run many machines: an array of Slurm, an Indexed Job of Kubernetes.
 //!
-//! They only start `schedlab sweep run FOLDER --shard N` so many times; the engine says to each which it is.
+//! They only start `schedlab sweep run FOLDER --shard N` N times; the engine gives each its index.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ pub enum Cluster {
     Kubernetes,
 }
 
-/// The file that starts `shards` shares of a sweep with so many CPUs each. `command` is how they call schedlab, `image`
-/// the container it is in, for Kubernetes; the folder must be on a file system that all of them see.
+/// The file that starts `shards` shares of a sweep with the given CPUs each. `command` is how they call schedlab,
+/// `image` its container, for Kubernetes. The folder must be on a shared file system.
 ///
 /// # Errors
-/// More shares than there are chunks, and a folder whose name cannot stand in a file.
+/// More shares than chunks, and a folder whose name cannot be written in the file.
 pub fn submit(
     store: &Store,
     cluster: Cluster,
@@ -69,7 +69,7 @@ pub fn submit(
     })
 }
 
-/// A name that both engines take.
+/// A name that both engines accept.
 fn name_of(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let name: String =

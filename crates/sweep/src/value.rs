@@ -1,8 +1,8 @@
-//! A value that an axis gives a parameter.
+//! A value of a parameter on an axis.
 
 use std::fmt;
 
-/// A number, a truth or a text.
+/// A number, a boolean or a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A whole number.
@@ -16,7 +16,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Reads a value the way a command line writes it: `4`, `0.5`, `true`, `zen3-2s`.
+    /// Parses a value as on the command line: `4`, `0.5`, `true`, `zen3-2s`.
     pub fn read(text: &str) -> Value {
         let text = text.trim();
         let quoted = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));

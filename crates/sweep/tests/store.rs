@@ -1,4 +1,4 @@
-//! A sweep as its users meet it: interrupted, shared out, damaged, found again, with points that fail.
+//! A sweep as users experience it: interrupted, sharded, damaged, resumed, with failing points.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -86,7 +86,7 @@ fn whoever_runs_it_makes_the_same_bytes() {
     }
     assert_eq!(files(shared.folder()), expected, "in three shares");
 
-    // Asked to stop at every beat, it still comes to an end, a few points at a time.
+    // If stopped at every beat, it still finishes, a few points at a time.
     let mut rounds = 0;
     while run(&cut, options(), &mut |at| at.done == 0).unwrap().stopped {
         rounds += 1;
@@ -169,7 +169,7 @@ fn what_determines_a_point_is_in_its_id_and_nothing_else() {
 #[test]
 fn a_point_that_fails_is_listed_and_the_rest_goes_on() {
     let folder = tempfile::tempdir().unwrap();
-    // In 1 us of virtual time nothing ends, which is no failure; CPU 3 of two is one.
+    // Nothing ends within 1 us of virtual time, which is not a failure; naming CPU 3 of two is one.
     let plan =
         try_plan(&["machine=1x1x4x1,1x1x2x1", "workload.cpus=0-1,0-3", "kernel=v6.1"], Sample::Grid).unwrap();
     let store = Store::create(&folder.path().join("s"), plan).unwrap();
@@ -261,7 +261,7 @@ fn a_report_says_where_a_kernel_is_better() {
     let text = found.text(3);
     assert!(text.contains("v6.1+hz=100 against v6.1") && text.contains("workload.loops=8"), "{text}");
     assert_eq!(found.csv().lines().count(), 5);
-    // Nothing but a seed's own figure can be in a mean.
+    // A mean consists only of the figures of its seeds.
     let mean = report(&store, &ReportOptions { metric: Some("switches".into()), against: None }).unwrap();
     assert!(mean.lines[0].mean < mean.lines[2].mean, "more loops, more switches");
     let error = report(&store, &ReportOptions { metric: Some("speed".into()), against: None }).unwrap_err();

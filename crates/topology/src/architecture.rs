@@ -3,7 +3,7 @@
 use crate::validate::CAPACITY_SCALE;
 use crate::{Cpu, CpuMask};
 
-/// An architecture, as far as its kernel has its own way of building domains.
+/// An architecture whose kernel has its own way of building domains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Architecture {
     /// x86, and any architecture that is not listed below.

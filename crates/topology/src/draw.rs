@@ -1,4 +1,4 @@
-//! A machine as people read it: a tree of packages, nodes, LLCs and cores.
+//! A machine as text: a tree of packages, nodes, LLCs and cores.
 //!
 //! Groups with the same CPUs share a line, and so do identical neighbours below packages and nodes; their content is
 //! drawn for the first of them. Only online CPUs are in the tree.
@@ -9,9 +9,9 @@ use std::fmt::Write;
 use crate::nest::{Parent, nest};
 use crate::{CpuId, CpuMask, Topology, size};
 
-/// The width that lists of CPUs are broken to.
+/// The width to which lists of CPUs are wrapped.
 const WIDTH: usize = 100;
-/// The most lines of lists that are given in full.
+/// Maximum number of lines of lists that are shown in full.
 const NR_LINES: usize = 4;
 
 impl Topology {
@@ -210,7 +210,7 @@ impl Tree {
         left.len() == right.len() && left.iter().zip(right).all(|(&a, &b)| self.is_alike(a, b))
     }
 
-    /// Writes lists of CPUs side by side; where they fill many lines, the first and the last.
+    /// Writes lists of CPUs side by side; if they fill many lines, only the first and the last.
     fn write_lists(&self, text: &mut String, labels: &str, groups: &[usize], indent: usize) {
         let lists: Vec<String> = groups.iter().map(|&group| short_list(&self.groups[group].cpus)).collect();
         let mut line = format!("{:indent$}{labels}:", "");

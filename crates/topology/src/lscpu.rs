@@ -14,7 +14,7 @@ use crate::{Architecture, NodeId, Topology, TopologyError};
 impl Topology {
     /// Reads what `lscpu -p` printed; `name` names the machine, and its file in errors.
     ///
-    /// CPUs that are not listed are taken to be offline.
+    /// CPUs that are not listed are assumed to be offline.
     ///
     /// # Errors
     /// What cannot be read, with its line.
@@ -25,8 +25,8 @@ impl Topology {
         places::build(name, &places, default_distances(nr_nodes, 20), architecture)
     }
 
-    /// Writes the table that `lscpu -p` would print, with a column `Online` and all
-    /// CPUs, as of `lscpu -a`, if some are offline.
+    /// Writes the table that `lscpu -p` would print, with a column `Online` and all CPUs, as by `lscpu -a`,
+    /// if some are offline.
     pub fn to_lscpu(&self) -> String {
         let all_online = self.online().weight() == self.nr_cpus();
         let has_l2 = self.cpus().any(|(id, _)| self.cache_sizes(id).l2.is_some());

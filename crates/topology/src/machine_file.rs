@@ -70,7 +70,7 @@ struct Capacity {
 }
 
 impl Topology {
-    /// Reads the `[topology]` table of a machine file; `file` is what errors call it.
+    /// Reads the `[topology]` table of a machine file; `file` is its name in errors.
     ///
     /// # Errors
     /// The file cannot be read or describes an impossible machine; with the line.

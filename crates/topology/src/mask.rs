@@ -163,7 +163,7 @@ impl CpuMask {
         mask
     }
 
-    /// Keeps only what is in `other` as well.
+    /// Keeps only what is also in `other`.
     pub fn and_with(&mut self, other: &CpuMask) {
         for (i, word) in self.words.iter_mut().enumerate() {
             *word &= other.words.get(i).copied().unwrap_or(0);
@@ -193,7 +193,7 @@ impl CpuMask {
     /// Reads a list as the kernel writes it: `0-3,8,10-14:2`.
     ///
     /// # Errors
-    /// A sentence that names the part that cannot be read or lies outside the machine.
+    /// A sentence that names the part that cannot be parsed or is outside the machine.
     pub fn parse_list(list: &str, nr_cpus: usize) -> Result<CpuMask, String> {
         let mut mask = CpuMask::new(nr_cpus);
         for part in list.trim().split(',').map(str::trim).filter(|p| !p.is_empty()) {

@@ -1,19 +1,19 @@
-//! Sets of CPUs as a tree, each under the narrowest that holds it.
+//! Sets of CPUs as a tree, each under the narrowest that contains it.
 
 use crate::CpuMask;
 
-/// Where a set stands among the others.
+/// The relation of a set to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parent {
-    /// Nothing holds it.
+    /// No set contains it.
     None,
-    /// The narrowest that holds it; of equal sets, each holds the next.
+    /// The narrowest that contains it; of equal sets, each contains the next.
     Set(usize),
-    /// It has some but not all CPUs of this one, and others beside.
+    /// It shares some but not all CPUs with this set, and has others.
     Overlaps(usize),
 }
 
-/// The parent of each set. Sets without CPUs have none, those that overlap hold none.
+/// The parent of each set. Sets without CPUs have none; overlapping sets contain none.
 pub(crate) fn nest<'a>(sets: impl Iterator<Item = &'a CpuMask>) -> Vec<Parent> {
     let sets: Vec<&CpuMask> = sets.collect();
     let nr_cpus = sets.iter().flat_map(|set| set.iter()).max().map_or(0, |cpu| cpu.index() + 1);
@@ -24,7 +24,7 @@ pub(crate) fn nest<'a>(sets: impl Iterator<Item = &'a CpuMask>) -> Vec<Parent> {
     for i in order {
         let Some(first) = sets[i].first() else { continue };
         let parent = narrowest[first.index()];
-        // Sets come from the widest, so another holder of a CPU is one that this only overlaps.
+        // Sets are sorted from the widest, so another set with a CPU of this one only overlaps it.
         let mut holders = sets[i].iter().map(|cpu| narrowest[cpu.index()]);
         match holders.find(|holder| *holder != parent) {
             None => {

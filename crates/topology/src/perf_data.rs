@@ -99,7 +99,7 @@ fn caches(mut parser: Parser<'_>, places: &mut [Place]) -> Result<(), String> {
     let mut levels = vec![0; places.len()];
     for id in 0..parser.number()? {
         let level = parser.number()?;
-        // Bytes of a line, sets, ways.
+        // Line size, sets, ways.
         parser.skip(12)?;
         let (kind, bytes, mask) = (parser.text()?, size::parse(&parser.text()?), parser.mask()?);
         for cpu in mask.iter() {

@@ -1,7 +1,6 @@
-//! The machines that come with the project, by name.
+//! The built-in machines, by name.
 //!
-//! Each is a file in `machines/`, built in so that the program needs no folder of
-//! its own at run time.
+//! Each is a file in `machines/`, built in so that the program needs no data folder at run time.
 
 use crate::nearest::nearest;
 use crate::{Topology, TopologyError};

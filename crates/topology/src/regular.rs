@@ -10,25 +10,25 @@
 //! | `smt=interleaved` | the second threads follow all the first ones, as most x86 firmware numbers them |
 //! | `smt=paired` | the threads of two neighbouring cores alternate: 0,2,4,6 and 1,3,5,7, as in a big core of POWER9 and 10 |
 //! | `sockets=interleaved` | neighbouring cores are on different sockets |
-//! | `nodes=4` | so many nodes in the machine; `nodes=2/socket`, `nodes=1/llc`; default one per socket |
+//! | `nodes=4` | number of nodes in the machine; `nodes=2/socket`, `nodes=1/llc`; default one per socket |
 //! | `distance=10/32` | local and remote; `10/12/32` has a distance inside the socket; a table is its rows with colons between, `10/21:21/10` |
 //! | `reclaim=32` | reclaim distance; default 30 |
-//! | `cluster=4` | so many cores share a mid-level cache |
-//! | `dies=2` | so many dies in a socket |
-//! | `packages=llc` | each LLC is a package of its own (as some virtual machines say); default `packages=socket` |
+//! | `cluster=4` | number of cores that share a mid-level cache |
+//! | `dies=2` | number of dies in a socket |
+//! | `packages=llc` | each LLC is a separate package (as some virtual machines report); default `packages=socket` |
 //! | `cpus=380` | only the first 380 CPUs exist |
 //! | `l2=1M`, `llc=32M` | cache sizes |
 //! | `capacity=0-3/446` | these CPUs are smaller than 1024; may be repeated |
 //! | `offline=4-7` | these CPUs are offline; may be repeated |
 //! | `isolcpus=2-3` | these CPUs are in no scheduling domain; may be repeated |
-//! | `arch=arm64` | whose rules the kernel builds domains by: x86_64, arm64, riscv64, ppc64le, s390x; default x86_64, or ppc64le for cores of more than two threads |
+//! | `arch=arm64` | the architecture whose rules the kernel uses to build domains: x86_64, arm64, riscv64, ppc64le, s390x; default x86_64, or ppc64le for cores of more than two threads |
 
 use crate::size;
 use crate::validate::{NR_CPUS_MAX, NR_THREADS_MAX};
 use crate::{Architecture, CacheSizes, Cpu, CpuMask, NodeId, Topology, TopologyError};
 
 impl Topology {
-    /// Makes the regular machine that `text` describes, and names it so.
+    /// Builds the regular machine that `text` describes, and uses the text as its name.
     ///
     /// # Errors
     /// A part cannot be read, or does not fit the others.

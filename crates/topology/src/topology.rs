@@ -8,7 +8,7 @@ use crate::{Architecture, CpuId, CpuMask, NodeId, PerCpu, TopologyError};
 /// Kernel: RECLAIM_DISTANCE, include/linux/topology.h.
 const RECLAIM_DISTANCE: u32 = 30;
 
-/// Where one CPU sits.
+/// The position of one CPU.
 ///
 /// Ids show which CPUs belong together, over the whole machine and not only within the parent. [`Topology::new`]
 /// accepts any ids and renumbers them in the order of their first CPUs, so that two descriptions of one machine are
@@ -19,7 +19,7 @@ pub struct Cpu {
     pub package: u16,
     /// Die inside the machine.
     pub die: u16,
-    /// Group of cores that share a mid-level cache; equals `core` where there is none.
+    /// Group of cores that share a mid-level cache; equals `core` if there is none.
     pub cluster: u16,
     /// CPUs sharing the last-level cache.
     pub llc: u16,
@@ -35,7 +35,7 @@ pub struct Cpu {
     pub online: bool,
 }
 
-/// Sizes in bytes of the caches a CPU uses, where known.
+/// Sizes in bytes of the caches a CPU uses, if known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheSizes {
     /// The second-level cache, shared by the core or its cluster.
@@ -188,7 +188,7 @@ impl Topology {
         self
     }
 
-    /// The same machine by another name.
+    /// The same machine under another name.
     pub fn named(mut self, name: &str) -> Topology {
         self.name = name.to_string();
         self
@@ -199,12 +199,12 @@ impl Topology {
         self.cpus.len()
     }
 
-    /// How many nodes there are, those without a CPU included.
+    /// How many nodes there are, including those without a CPU.
     pub fn nr_nodes(&self) -> usize {
         self.distances.len()
     }
 
-    /// Where a CPU sits.
+    /// The position of a CPU.
     pub fn cpu(&self, cpu: CpuId) -> &Cpu {
         &self.cpus[cpu]
     }
@@ -252,7 +252,7 @@ impl Topology {
         &self.online
     }
 
-    /// The CPUs that are in no scheduling domain: a task runs there only if it is sent there.
+    /// The CPUs that are in no scheduling domain: a task runs there only if its mask requires it.
     ///
     /// Kernel: /sys/devices/system/cpu/isolated; housekeeping_isolcpus_setup(), kernel/sched/isolation.c, v6.12.
     pub fn isolated(&self) -> &CpuMask {
@@ -308,7 +308,7 @@ impl Topology {
         &self.cores
     }
 
-    /// Every cluster's CPUs, indexed by [`Cpu::cluster`]; cores where there are no clusters.
+    /// Every cluster's CPUs, indexed by [`Cpu::cluster`]; cores if there are no clusters.
     pub fn clusters(&self) -> &[CpuMask] {
         &self.clusters
     }

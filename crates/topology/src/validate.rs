@@ -17,7 +17,7 @@ pub(crate) const NR_THREADS_MAX: usize = 8;
 /// Kernel: SCHED_CAPACITY_SCALE, include/linux/sched.h.
 pub(crate) const CAPACITY_SCALE: u16 = 1024;
 
-/// Checks what must hold before anything is computed from the CPUs.
+/// Checks the invariants needed before anything is computed from the CPUs.
 pub(crate) fn check_size(nr_cpus: usize) -> Result<(), TopologyError> {
     if (1..=NR_CPUS_MAX).contains(&nr_cpus) {
         return Ok(());

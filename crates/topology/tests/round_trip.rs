@@ -79,7 +79,7 @@ proptest! {
         prop_assert_eq!(&SavedSysfs::from_tar("m", &tar).unwrap(), &saved);
     }
 
-    /// lscpu knows no dies, distances, sizes and capacities.
+    /// lscpu has no dies, distances, sizes or capacities.
     #[test]
     fn lscpu_is_read_as_it_was_written(machine in odd_machine()) {
         let nr_nodes = machine.nr_nodes();
@@ -90,7 +90,7 @@ proptest! {
         prop_assert_eq!(read, known.with_cache_sizes(|_| Default::default()).unwrap());
     }
 
-    /// hwloc knows no places of CPUs whose whole core is offline, and no capacity of offline CPUs.
+    /// hwloc has no positions of CPUs whose whole core is offline, and no capacities of offline CPUs.
     #[test]
     fn hwloc_is_read_as_it_was_written(machine in odd_machine()) {
         let first_threads_online = |cpu: &Cpu| {

@@ -1,9 +1,9 @@
 //! Our nearest rules, which follow the code of a tree while its decisions are explained.
 //!
-//! Both get the same calls. Where the tree places a task elsewhere, our rules take over its choice and go on, so each
-//! placement of the tree has beside it what our rules would have chosen. What a CPU measured by its own clock is taken
-//! over too. When the tree picks or pulls another task, our rules have another state from then on, and are not called any
-//! more.
+//! Both get the same calls. If the tree places a task elsewhere, our rules take over its choice and continue, so that
+//! for each placement of the tree it is known what our rules would have chosen. Values that a CPU measured with its own
+//! clock are also taken over. When the tree picks or pulls another task, the states differ from then on, and our rules
+//! are no longer called.
 
 use schedlab_sched::{Curr, Effect, Placement, PreemptDecision, Reason, Sched};
 use schedlab_topology::CpuId;
@@ -11,16 +11,16 @@ use schedlab_units::{TaskId, Time};
 
 use crate::{TreeSched, number};
 
-/// How far our rules followed a tree in the last run that was explained.
+/// How far our rules followed a tree in the last explained run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// Placements of tasks that woke, were new or executed a program.
+    /// Placements on wake-up, fork and exec.
     pub placements: u64,
-    /// Those of them that our rules would have made elsewhere.
+    /// How many of them our rules would have made elsewhere.
     pub elsewhere: u64,
     /// The first of those.
     pub first: Option<Time>,
-    /// When our rules could follow no more, and why.
+    /// When our rules could no longer follow, and why.
     pub lost: Option<(Time, String)>,
 }
 
@@ -36,7 +36,7 @@ fn moves(effects: &[Effect]) -> Moves {
 }
 
 impl TreeSched {
-    /// Passes a call to our rules too, as long as they follow.
+    /// Also passes a call to our rules, as long as they follow.
     pub(crate) fn beside<T>(&mut self, call: impl FnOnce(&mut Sched) -> T) -> Option<T> {
         self.pass_beside(call).map(|(given, _)| given)
     }
@@ -52,18 +52,18 @@ impl TreeSched {
         Some((given, moved))
     }
 
-    /// Our rules cannot follow any more.
+    /// Our rules can no longer follow.
     pub(crate) fn lost(&mut self, now: Time, what: impl FnOnce() -> String) {
         if self.follows {
             self.follows = false;
-            // What they did in this call is not what happened.
+            // Their result of this call is not what happened.
             self.rules.balance_log = None;
             self.rules.newidle_log.clear();
             self.followed.lock().expect("nobody fails here").lost = Some((now, what()));
         }
     }
 
-    /// A call of the tree moved tasks, those in the effects from `before` on, and ours moved `ours`.
+    /// A call of the tree moved the tasks in the effects from `before` on; our rules moved `ours`.
     pub(crate) fn moved_as(&mut self, cpu: CpuId, before: usize, ours: Option<Moves>, now: Time) {
         let Some(ours) = ours else { return };
         let theirs = moves(&self.effects[before..]);
@@ -84,7 +84,7 @@ impl TreeSched {
         self.take_measured(cpu);
     }
 
-    /// Takes over what the C code has measured by its own clock: how long passes took, and what it made of that.
+    /// Takes over what the C code measured with its own clock: the time of passes, and values derived from it.
     fn take_measured(&mut self, cpu: CpuId) {
         if !self.follows {
             return;
@@ -100,7 +100,8 @@ impl TreeSched {
         }
     }
 
-    /// The choice of the C code for a task. Beside it stands our reason if our rules chose the same, else what they chose.
+    /// The choice of the C code for a task. It includes our reason if our rules chose the same, otherwise what they
+    /// chose.
     pub(crate) fn placed(
         &mut self,
         task: TaskId,
@@ -135,7 +136,7 @@ impl TreeSched {
         }
     }
 
-    /// Whether the C code has asked a CPU to make way, with our reason if our rules say the same.
+    /// Whether the C code has requested a reschedule of a CPU, with our reason if our rules agree.
     pub(crate) fn preempted(&self, cpu: CpuId, ours: Option<PreemptDecision>) -> PreemptDecision {
         use schedlab_sched::Scheduler;
         let pending = self.need_resched(cpu);
@@ -147,7 +148,7 @@ impl TreeSched {
         PreemptDecision { preempt, lazy: !pending.full, reason, number, then: Default::default() }
     }
 
-    /// The reason of a pick: ours if our rules took the same.
+    /// The reason of a pick: ours if our rules picked the same task.
     pub(crate) fn picked(
         &mut self,
         cpu: CpuId,

@@ -1,7 +1,7 @@
 //! Kernel strings that name a tree: `tree:DIR`, `tree:DIR@REV`, either followed by `+FILE.patch`, `+NAME` or `+NO_NAME`
 //! of the tree's own features, `+preempt=none`, `voluntary` or `full`, and `+rules=NAME` for our rules beside the tree.
 //!
-//! A tree that was opened is known by its string from then on: a [`Kernel`] with that name runs in its code.
+//! After a tree was opened, it is known by its string: a [`Kernel`] with that name runs its code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -114,7 +114,7 @@ impl TreeKernel {
         Ok(sched)
     }
 
-    /// How far our rules followed in the last run that was explained.
+    /// How far our rules followed in the last explained run.
     pub fn followed(&self) -> Followed {
         self.followed.lock().expect("nobody fails here").clone()
     }
@@ -124,7 +124,7 @@ impl TreeKernel {
         &self.changes
     }
 
-    /// The name of the library's content, and the switches that are set in it.
+    /// The identity of the library's content, and the switches set in it.
     pub fn code(&self) -> String {
         let switches =
             self.features.iter().map(|(name, on)| format!("+{}{name}", if *on { "" } else { "NO_" }));

@@ -28,7 +28,7 @@ use schedlab_units::{TaskId, Time};
 use told::Call;
 pub use watch::{Heart, watched};
 
-/// A scheduler whose decisions the C code of a tree makes, for one machine.
+/// A scheduler for one machine whose decisions are made by the C code of a tree.
 pub struct TreeSched {
     library: Library,
     /// Our rules; their state equals the library's as long as they follow.
@@ -48,7 +48,7 @@ pub struct TreeSched {
     heart: Heart,
 }
 
-/// How far our rules followed, for those who hold the tree.
+/// How far our rules followed, for owners of the tree.
 type Followers = Arc<Mutex<Followed>>;
 
 /// The CPU state that the engine reads, and the known state of its timers.
@@ -62,7 +62,7 @@ struct OfCpu {
     stopper: Option<TaskId>,
     /// When the engine will call for its timers, ns.
     timer: u64,
-    /// It was asked to reschedule, and the engine knows that.
+    /// A reschedule was requested, and the engine knows about it.
     asked: bool,
 }
 
@@ -120,7 +120,7 @@ impl TreeSched {
         })
     }
 
-    /// The heart that beats with each call, for [`watched`].
+    /// The heartbeat of calls, for [`watched`].
     pub fn heart(&self) -> Heart {
         self.heart.clone()
     }
@@ -163,14 +163,15 @@ impl TreeSched {
         })
     }
 
-    /// The stopper that runs does what is left to do: it must not sleep with work, for which no one would wake it again.
+    /// The running stopper does its remaining work: it must not sleep with work left, as nothing would wake it again.
     fn rest_of_stopper(&mut self, cpu: CpuId) {
         if self.library.stopper_works(cpu) {
             self.told(cpu, MigrationCause::Active, Call::Other);
         }
     }
 
-    /// What runs next, once a stopper that the engine never asked for has done its work, which takes no time then.
+    /// What runs next, after a stopper that the engine did not request has done its work, which then takes no
+    /// time.
     fn next_for_engine(&mut self, cpu: CpuId) -> Curr {
         loop {
             match self.runs(cpu) {
@@ -195,7 +196,7 @@ impl TreeSched {
     }
 }
 
-/// The library and the engine number tasks alike.
+/// The library and the engine number tasks the same way.
 fn number(task: TaskId) -> KernelTask {
     KernelTask(task.0)
 }

@@ -27,8 +27,8 @@ fn policy_number(policy: Policy, nice: i8) -> (u32, i32, [u64; 3]) {
     }
 }
 
-/// Whether a task that wakes by this path is asked for nothing else but a place: whether its waker waits for the CPU that
-/// it leaves depends on a moment, and our rules can take over either.
+/// Whether a wake-up by this path only concerns the placement. Whether the waker waits for the CPU that the task leaves
+/// is a matter of timing, and our rules can take over either case.
 fn is_new_place(path: WakePath) -> bool {
     matches!(path, WakePath::Select | WakePath::OnCpuHandover)
 }
@@ -108,7 +108,7 @@ impl Scheduler for TreeSched {
         self.rules.log_balance(on);
         *self.followed.lock().expect("nobody fails here") = Followed::default();
     }
-    // Only passes that moved what the tree's moved.
+    // Only passes that moved the same tasks as the tree's.
     fn balance_log(&mut self) -> Vec<BalanceDecision> {
         Scheduler::balance_log(&mut self.rules)
     }
@@ -148,7 +148,7 @@ impl Scheduler for TreeSched {
         self.rules.rqs[cpu].polling = polling;
     }
     fn linger(&mut self) -> bool {
-        // To searches it is idle all the same: its run queue says so, and its call cannot be stopped in the middle.
+        // Searches still see it as idle: its run queue is empty, and its call cannot be interrupted midway.
         true
     }
     fn is_at_idle(&mut self, _cpu: CpuId) {}
@@ -212,7 +212,7 @@ impl Scheduler for TreeSched {
         }
         let all = spec.allowed.weight() == self.cpus.len();
         if mask.map_or(!all, |mask| mask != spec.allowed) {
-            // The kernel refuses a mask without a CPU in use; the task then keeps what it has.
+            // The kernel refuses a mask without an active CPU; the task then keeps its mask.
             _ = self.library.affinity_of(cpu, number(task), &spec.allowed);
         }
         self.told(cpu, MigrationCause::Fork, Call::Other);
@@ -311,7 +311,7 @@ impl Scheduler for TreeSched {
         self.beside(|rules| rules.sched_cache_exec(task, process, now));
     }
     fn sched_autogroup_exit_task(&mut self, task: TaskId, now: Time) {
-        // The library has no session groups: the task is moved to its present group, which has the same effect.
+        // The library has no session groups: the task is moved to its current group, which has the same effect.
         self.beside(|rules| rules.sched_autogroup_exit_task(task, now));
         let tg = self.tasks[task.index()].tg;
         self.at(now);
@@ -412,7 +412,7 @@ impl Scheduler for TreeSched {
         self.library.ipi(cpu);
         self.told(cpu, MigrationCause::Push, Call::Other);
         if self.library.pending(cpu).softirq() {
-            // The same interrupt asked it to balance for idle CPUs.
+            // The same interrupt requested nohz balancing.
             self.effects.push(Effect::NohzKick { cpu });
         }
         let woken = std::mem::take(&mut self.of_mut(cpu).wake_list);
@@ -656,7 +656,7 @@ impl Scheduler for TreeSched {
         self.rules.set_newidle_cost(ns);
     }
     fn bound_scans(&mut self, cpu: CpuId, sum_util: u64) {
-        // The tree's own bound is set by its own passes.
+        // The tree's own limit is set by its own passes.
         self.rules.bound_scans(cpu, sum_util);
     }
     fn has_learned(&mut self, experience: &Experience) {

@@ -117,7 +117,7 @@ fn unlink(tree: &Path, folder: &Path, file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Applies a patch, and returns what the command said.
+/// Applies a patch, and returns the output of the command.
 fn apply(folder: &Path, patch: &Path) -> Result<String, String> {
     let patch = patch.canonicalize().map_err(|error| format!("{}: {error}", patch.display()))?;
     let done = Command::new("patch")
@@ -135,8 +135,8 @@ fn apply(folder: &Path, patch: &Path) -> Result<String, String> {
     Err(format!("{}: it does not apply to this tree:\n{}", patch.display(), said.join("\n")))
 }
 
-/// Names of what a patch that was applied changes, in its order. `said` is what `patch` said, which moves hunks that have
-/// slipped.
+/// Names of what an applied patch changes, in its order. `said` is the output of `patch`, which contains the offsets of
+/// hunks.
 fn changes(folder: &Path, patch: &str, said: &str) -> Vec<String> {
     let mut names = Vec::new();
     let (mut file, mut source) = ("", Vec::new());
@@ -161,7 +161,7 @@ fn changes(folder: &Path, patch: &str, said: &str) -> Vec<String> {
     names
 }
 
-/// The line at which `patch` says that a hunk of a file was applied.
+/// The line at which `patch` reports that a hunk of a file was applied.
 fn slipped(said: &str, file: &str, hunk: usize) -> Option<usize> {
     let of_file = said.split("patching file ").find(|part| part.lines().next() == Some(file))?;
     let line = of_file.lines().find_map(|line| line.strip_prefix(&format!("Hunk #{hunk} succeeded at ")))?;

@@ -15,7 +15,7 @@ pub(crate) const TIMERS: TgId = TgId(u32::MAX);
 pub(crate) struct Told {
     /// Number of other CPUs that the fair class examined.
     pub scanned: u32,
-    /// Where it said a task goes.
+    /// The CPU it chose for a task.
     pub selected: Option<CpuId>,
     /// Tasks that changed their CPU.
     pub moved: u32,
@@ -28,7 +28,7 @@ pub(crate) enum Call {
     Wakes,
     /// Anything else.
     Other,
-    /// Anything else; the task that waits for the stopper asks for it itself.
+    /// Anything else; the task that waits for the stopper requests it itself.
     AsksStopper,
 }
 
@@ -45,7 +45,7 @@ impl TreeSched {
                 Event::Call(cpu) if call == Call::Wakes => self.effects.push(Effect::WakeList { cpu }),
                 Event::Call(cpu) => self.effects.push(Effect::NohzKick { cpu }),
                 Event::RqLock(of) => self.effects.push(Effect::lock(by, Shared::Rq(of))),
-                // One line, of which no more is known than whose it was: priced as the line of a wake list is.
+                // One line, of which only the owner is known: priced like the line of a wake list.
                 Event::Line(of) => self.effects.push(Effect::write(by, Shared::WakeList(of))),
                 Event::Scanned(cpus) => told.scanned += cpus,
                 Event::Selected(_, cpu) => told.selected = Some(cpu),

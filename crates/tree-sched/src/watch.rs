@@ -1,6 +1,6 @@
 //! Handles a scheduler that hangs: a call that does not return ends the process with a message.
 //!
-//! C code that loops cannot be stopped from outside and its state is lost, so the process cannot go on.
+//! C code that loops cannot be stopped from outside and its state is lost, so the process cannot continue.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use schedlab_units::Time;
 
-/// Processor time that a single call may take, in ticks of 10 ms. The longest calls take some ms.
+/// CPU time that a single call may take, in ticks of 10 ms. The longest calls take some ms.
 const TICKS_MAX: u64 = 500;
 
 /// Counts the calls of a library.
@@ -28,7 +28,7 @@ impl Heart {
     }
 }
 
-/// Runs something that calls a library, and ends the process with status 2 if a call does not return.
+/// Runs a function that calls a library, and ends the process with status 2 if a call does not return.
 pub fn watched<T>(name: &str, heart: &Heart, run: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     let thread = fs::read_link("/proc/thread-self").ok();
@@ -61,7 +61,7 @@ pub fn watched<T>(name: &str, heart: &Heart, run: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Processor time of a thread, in ticks.
+/// CPU time of a thread, in ticks.
 fn ticks(thread: &str) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();

@@ -1,4 +1,4 @@
-//! Identity of a task: a dense index within a run, and the pid that people see.
+//! Identity of a task: a dense index within a run, and its visible pid.
 
 use core::fmt;
 

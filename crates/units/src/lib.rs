@@ -1,6 +1,6 @@
 //! Whole-number types for time, identity and weight that cannot be mixed up.
 //!
-//! Everything in the laboratory counts in integers: nanoseconds, dense ids, and the scheduler's own fixed-point
+//! Everything in schedlab is computed in integers: nanoseconds, dense ids, and the scheduler's own fixed-point
 //! weights. Plain integers become these types at the boundary of each crate; a formula that mirrors the kernel's
 //! extracts the raw `u64` with `.0`.
 

@@ -1,7 +1,7 @@
-//! Delta debugging: the smallest set that still shows something.
+//! Delta debugging: the smallest set that still has some property.
 //!
-//! Zeller and Hildebrandt's ddmin over parts in the order of their likelihood. What it gives is minimal: without any
-//! one of its parts the set no longer shows it.
+//! Zeller and Hildebrandt's ddmin over parts in the order of their likelihood. The result is minimal: without any
+//! one of its parts the set no longer has the property.
 
 use crate::error::Error;
 
@@ -82,7 +82,7 @@ mod tests {
         check(2, &[&[0, 1]], &[0, 1]);
         check(3, &[&[0, 2]], &[0, 2]);
         check(9, &[&[9]], &[]);
-        // Of two that are each enough, one.
+        // If each of two is enough, one is returned.
         check(40, &[&[8], &[30]], &[8]);
     }
 }

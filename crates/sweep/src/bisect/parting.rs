@@ -1,4 +1,4 @@
-//! The first decision in which two runs part.
+//! The first decision in which two runs differ.
 
 use std::cell::RefCell;
 
@@ -9,11 +9,10 @@ use schedlab::{Limits, Row, run_one};
 
 use crate::error::Error;
 
-/// Decisions that are compared; runs that part later are said to.
+/// Maximum number of compared decisions; runs that differ later are reported as such.
 const MOST: usize = 200_000;
 
-/// The first decision that falls otherwise under the other kernel, of each. If all fall alike, the first that is made for
-/// another reason or with other numbers.
+/// The first decision of each kernel that differs. If all are the same, the first with another reason or other numbers.
 ///
 /// # Errors
 /// A run that fails.
@@ -48,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_decision_that_falls_alike_is_passed_over() {
-        // Both kernels send the first threads to the same CPUs, one with a lower limit of imbalance.
+        // Both kernels place the first threads on the same CPUs, one with a lower limit of imbalance.
         let text = "machine = \"zen3-2s\"\nkernels = [\"v5.18\"]\nlimit = \"6ms\"\n[workload]\nmodel = \"stream\"\n\
                     threads = 8\ncpus = \"0,16,32,48,64,80,96,112\"\nstart_cpu = 16\n";
         let scenario = Scenario::parse("stream.toml", text, &NoFiles).unwrap();

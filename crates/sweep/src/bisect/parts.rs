@@ -1,4 +1,4 @@
-//! In what two kernels differ, as parts of a kernel string.
+//! The differences between two kernels, as parts of a kernel string.
 
 use schedlab::sched::{Feature, Kernel, Preempt, Rules, Tunables};
 use serde::Serialize;
@@ -11,14 +11,15 @@ use crate::error::Error;
 pub struct Part {
     /// The rule: `SIS_UTIL`, `IMB_NUMA_NR`, `base_slice_ns`, `preempt`.
     pub name: String,
-    /// As a kernel string has it, to make the first kernel as the second: `NO_SIS_UTIL`, `base_slice_ns=3000000`.
+    /// The part of a kernel string that makes the first kernel like the second: `NO_SIS_UTIL`,
+    /// `base_slice_ns=3000000`.
     pub text: String,
     /// What the rule is.
     pub sentence: String,
-    /// The model of preemption itself, as no kernel string says of a kernel built one way that it was built another.
+    /// The preemption model itself, as no kernel string can change the build of a kernel.
     #[serde(skip)]
     pub(super) preempt: Option<Preempt>,
-    /// Of a kernel tree: the part of its string that goes, and the one that comes.
+    /// For a kernel tree: the removed part of its string, and the added one.
     #[serde(skip)]
     pub(super) tree: Option<(Option<String>, Option<String>)>,
 }
@@ -37,10 +38,10 @@ impl Part {
     }
 }
 
-/// What turns the first kernel into the second, part by part.
+/// The parts that turn the first kernel into the second.
 ///
 /// # Errors
-/// A kernel tree and rules of ours, or two trees: there is nothing between them.
+/// A kernel tree and our rules, or two trees: there is nothing between them.
 pub fn parts(good: &Kernel, bad: &Kernel) -> Result<Vec<Part>, Error> {
     match trees::parts(good, bad)? {
         Some(parts) => Ok(parts),
@@ -81,11 +82,11 @@ fn of_rules(good: &Kernel, bad: &Kernel) -> Vec<Part> {
     parts
 }
 
-/// The kernels that have names from one release to another, `v6.3..v6.12`, both included. An end that has no rules of its
-/// own takes the place of the kernel that stands in for it: `v6.6` that of v6.3.
+/// The named kernels from one release to another, `v6.3..v6.12`, inclusive. An end without rules of its own is placed
+/// where the kernel used for it is: `v6.6` at v6.3.
 ///
 /// # Errors
-/// An end that is no release, and a range with less than two kernels that differ.
+/// An end that is not a release, and a range with fewer than two different kernels.
 pub fn between(range: &str) -> Result<Vec<Kernel>, Error> {
     let (first, last) = range.split_once("..").ok_or_else(|| {
         Error::new(format!("--between is two released kernels, as v6.3..v6.12, not \"{range}\""))

@@ -20,23 +20,23 @@ pub struct Simulated<'a> {
     pub machine: &'a Machine,
     /// What runs.
     pub row: &'a Row,
-    /// How runs are limited.
+    /// Limits of the runs.
     pub limits: Limits,
     /// The good kernel.
     pub good: &'a Kernel,
-    /// What makes it the bad one.
+    /// The parts that make it the bad one.
     pub parts: &'a [Part],
     /// The figure: a measure of the workload, or a count such as `migrations`.
     pub metric: &'a str,
     /// Threads to run on; 0 is one per processor.
     pub threads: usize,
-    /// Called after each run with how many were made.
+    /// Called after each run with the number of runs so far.
     pub progress: &'a (dyn Fn(usize) + Sync),
     known: BTreeMap<(Vec<usize>, u64), (f64, String)>,
 }
 
 impl<'a> Simulated<'a> {
-    /// A probe that has run nothing yet.
+    /// A probe without runs.
     pub fn new(
         machine: &'a Machine,
         row: &'a Row,
@@ -89,7 +89,8 @@ impl Probe for Simulated<'_> {
             asked.iter().filter(|key| !self.known.contains_key(*key)).collect();
         missing.sort();
         missing.dedup();
-        // Trees are built one after the other; what cannot be built is said by the run that needs it.
+        // Trees are built one after the other; a tree that cannot be built is reported by the run that needs
+        // it.
         for (set, _) in &missing {
             let _ = kernel_with(self.good, self.parts, set);
         }

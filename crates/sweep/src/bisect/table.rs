@@ -1,10 +1,10 @@
-//! The answer for people.
+//! The answer as text.
 
 use std::fmt::Write;
 
 use super::{Answer, ERROR_RATE, Effect, Part, Role};
 
-/// The answer as a table: rule, effect alone, effect of its absence, what it is needed with.
+/// The answer as a table: rule, effect alone, effect of its absence, parts needed with it.
 pub fn text(answer: &Answer, parts: &[Part], metric: &str, good: &str, bad: &str) -> String {
     let mut text = String::new();
     let _ = writeln!(

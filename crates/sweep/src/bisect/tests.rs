@@ -1,12 +1,12 @@
-//! Twenty drawn cases whose culprit is known: one, two together, none; with noise that seeds share, and decoys.
+//! Twenty random cases with a known culprit: one, two together, none; with noise that seeds share, and decoys.
 
 use schedlab_stats::Rng;
 
 use super::*;
 
-/// A kernel of 30 parts whose figure is drawn.
+/// A kernel of 30 parts with a random figure.
 struct Drawn {
-    /// Sets that add an effect when all their parts are there.
+    /// Sets that have an effect if all their parts are present.
     causes: Vec<(Vec<usize>, f64)>,
     /// Parts that change something, but not the figure.
     decoys: Vec<usize>,
@@ -16,7 +16,7 @@ struct Drawn {
 impl Probe for Drawn {
     fn measure(&mut self, kernel: &[usize], seed: u64) -> Result<(f64, String), Error> {
         let uniform = |name: &str| (Rng::new(seed, name).bits() >> 11) as f64 / (1u64 << 53) as f64 - 0.5;
-        // The seed's own part, which pairs take out, and what every kernel adds of its own where anything changed.
+        // The seed's own noise, which cancels in pairs, and the kernel's own noise if any part changed.
         let has = |part: &usize| kernel.contains(part);
         let seen: Vec<usize> = kernel
             .iter()
@@ -88,7 +88,7 @@ fn several_and_beside_are_answers_too() {
     // A third, much smaller, is reported, and is not the cause.
     let answer = find(&[(&[4], 0.4), (&[9], 0.08)], &[1, 2], 0.01);
     assert_eq!((names(&answer, Role::Alone), names(&answer, Role::Beside)), (vec![4], vec![9]), "{answer:?}");
-    // One that undoes another: the kernels do not differ, so there is nothing to find.
+    // A part that cancels another: the kernels do not differ, so there is nothing to find.
     let answer = find(&[(&[4], 0.3), (&[9], -0.3)], &[1], 0.01);
     assert!(answer.culprits.is_empty() && !answer.whole.is_real(), "{answer:?}");
 }

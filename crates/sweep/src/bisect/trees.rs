@@ -1,4 +1,4 @@
-//! In what two kernel trees of one folder differ: patches, and switches of their own.
+//! The differences between two kernel trees of one folder: patches, and their own switches.
 //!
 //! The parts of `tree:DIR+a.patch` and `tree:DIR+a.patch+b.patch+NO_WA_IDLE` are `b.patch` and `NO_WA_IDLE`. A tree between
 //! them has some of these, in the order in which they are written.
@@ -9,7 +9,7 @@ use schedlab::sched::Kernel;
 use super::Part;
 use crate::error::Error;
 
-/// What turns the first kernel into the second, part by part; none if both are our rules.
+/// The parts that turn the first kernel into the second; empty if both are our rules.
 ///
 /// # Errors
 /// Kernels between which there is nothing.
@@ -57,7 +57,7 @@ fn split(name: &str) -> Vec<&str> {
     name.split('+').map(str::trim).collect()
 }
 
-/// What a part is about: two parts of one name exclude each other.
+/// The name of a part: two parts with one name exclude each other.
 fn names(part: &str) -> &str {
     part.strip_prefix("NO_").unwrap_or_else(|| part.split('=').next().unwrap_or(part))
 }

@@ -98,7 +98,7 @@ impl Topology {
     }
 }
 
-/// Kinds of objects from the outermost, where several have the same CPUs.
+/// Kinds of objects from the outermost, if several have the same CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Machine,
@@ -148,7 +148,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Hangs a node on the package, die or machine of the same CPUs, or a group made for it.
+    /// Attaches a node to the package, die or machine of the same CPUs, or to a group made for it.
     fn add_node(&mut self, node: usize, mask: &CpuMask) {
         let same =
             |object: &Object| object.mask == *mask || (mask.is_empty() && object.rank == Rank::Machine);
@@ -162,7 +162,7 @@ impl Tree<'_> {
         self.objects[holder].nodes.push(node);
     }
 
-    /// Gives each object its parent: the narrowest that holds it.
+    /// Sets each object's parent: the narrowest that contains it.
     fn link(&mut self) -> Result<(), TopologyError> {
         self.objects.sort_by_key(|object| object.rank);
         for (i, parent) in nest(self.objects.iter().map(|object| &object.mask)).into_iter().enumerate() {
@@ -239,7 +239,7 @@ impl Tree<'_> {
         );
     }
 
-    /// The nodes of an object's CPUs; the machine has those without a CPU as well.
+    /// The nodes of an object's CPUs; the machine also has those without a CPU.
     fn nodeset(&self, object: &Object) -> String {
         let nr_nodes = self.topology.nr_nodes();
         let mut set = CpuMask::new(nr_nodes);

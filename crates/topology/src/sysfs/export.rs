@@ -89,7 +89,7 @@ fn written(masks: &[CpuMask]) -> Vec<(String, String)> {
     masks.iter().map(|mask| (mask.to_string(), mask.to_hex(""))).collect()
 }
 
-/// A size as sysfs writes it, always in K; a size that is no multiple is given in bytes.
+/// A size as sysfs writes it, always in K; a size that is not a multiple is written in bytes.
 fn kilobytes(bytes: u64) -> String {
     if bytes.is_multiple_of(1024) { format!("{}K", bytes / 1024) } else { size::format(bytes) }
 }

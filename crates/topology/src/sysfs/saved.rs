@@ -103,7 +103,7 @@ impl SavedSysfs {
             }
             let mut text = Vec::new();
             entry.take(FILE_SIZE_MAX).read_to_end(&mut text).map_err(wrong)?;
-            // tar pads a sysfs file, which says it is a page long, with zeros.
+            // tar pads a sysfs file, which claims to be a page long, with zeros.
             let text = String::from_utf8_lossy(&text);
             saved.insert(&path, text.trim_end_matches('\0').trim_end());
         }
