@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs one sweep on a Ray cluster, a Dask cluster and Slurm, all real and on this host, kills a worker of each with
-# -9 in the middle, and compares the files with those of a run without any of them. Needs root for Slurm.
-# An engine that cannot be installed is named and skipped; the status is 1 if none could be tried.
+# SIGKILL midway, and compares the files with those of a local run. Needs root for Slurm. An engine that cannot be
+# installed is named and skipped; the status is 1 if none could be tried.
 set -eu
 cd "$(dirname "$0")/.."
 tools/python.sh -k no_test_at_all >/dev/null 2>&1 || true

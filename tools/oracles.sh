@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the real tools that tests compare with: trace-cmd, perf, hwloc and the
-# schema of the perfetto Python package; Chromium with its driver; the C++ compiler that libFuzzer is built with; and valgrind,
-# which counts instructions; and cargo-deny, which checks the libraries that are used.
-# What cannot be installed is left out with a line that says so; tests that need it then skip themselves, also with a line.
+# Installs the real tools that tests compare with: trace-cmd, perf, hwloc and the schema of the perfetto Python package;
+# Chromium with its driver; the C++ compiler that libFuzzer is built with; and valgrind, which counts instructions; and
+# cargo-deny, which checks the dependencies. A tool that cannot be installed is left out with a message; tests that need it are
+# then skipped, also with a message.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p target/oracles

@@ -1,6 +1,7 @@
 #!/bin/sh
-# How quickly a browser shows a page: 256 CPUs and more than 5 million events. Prints when the first picture stands and
-# how long a step of the zoom keeps the page's thread busy; 2 s and 50 ms are wanted. Takes some three minutes.
+# How quickly a browser shows a page: 256 CPUs and more than 5 million events. Prints when the first picture is
+# complete and how long a zoom step keeps the page's thread busy; the goals are 2 s and 50 ms. Takes some three
+# minutes.
 set -eu
 cd "$(dirname "$0")/.."
 target=$(tools/target.sh)

@@ -34,7 +34,7 @@ if [ "$wheel" = yes ]; then
     rm -f "$site/schedlab.pth"
     "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps .
 else
-    # The package as it lies in the tree, with the library beside it: a wheel would compile everything once more.
+    # The package as it is in the tree, with the library beside it: a wheel would compile everything again.
     cargo build --workspace --profile quick --locked --quiet
     "$venv/bin/pip" uninstall --quiet --yes schedlab 2>/dev/null || true
     rm -rf "$target/python/site"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# How fast sweeps are: 10,000 points of about 10 ms and the most memory they take, then the same points on one thread
-# and on two, in turn, three times each. Needs a machine with two cores and nothing else to do.
+# How fast sweeps are: 10,000 points of about 10 ms and their peak memory, then the same points on one thread and on
+# two, in turn, three times each. Needs a machine with two cores and nothing else to do.
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -gt 0 ]; then

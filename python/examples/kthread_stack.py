@@ -13,7 +13,7 @@ import polars
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/sweeps"
 
-# The same file from the same rows.
+# The same rows give the same file.
 matplotlib.rcParams["svg.hashsalt"] = "schedlab"
 rows = polars.read_parquet(FOLDER / "kthread-stack.parquet")
 axes_of_plan = ["workload.clients", "machine.freq.min_mhz", "machine.freq.sample_ns", "machine.idle.exit_permille"]

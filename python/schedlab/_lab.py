@@ -146,7 +146,7 @@ class Scenario(_Texts):
             if isinstance(machine, Machine):
                 table["machine"] = machine.name
                 if machine._text is not None:
-                    # Beside the scenario, so that the same dict is the same text anywhere.
+                    # Relative to the scenario, so that the same dict gives the same text anywhere.
                     path.with_name("machine.toml").write_text(machine._text)
                     table["machine"] = "machine.toml"
             if "kernels" in table:

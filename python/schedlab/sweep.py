@@ -130,7 +130,7 @@ class Sweep:
         try:
             while waiting or running:
                 while waiting and len(running) < in_flight:
-                    # How long a chunk takes is known from those that are done.
+                    # The time per chunk is estimated from finished chunks.
                     each = spent / done if done else task_seconds
                     count = min(max(1, round(task_seconds / max(each, 1e-6))), len(waiting))
                     chunks = [waiting.pop() for _ in range(count)]
@@ -141,7 +141,7 @@ class Sweep:
                     try:
                         results, seconds = future.result()
                     except (Error, futures.BrokenExecutor):
-                        # A pool whose process died takes no more tasks; what is done is kept.
+                        # A pool whose process died takes no more tasks; finished chunks are kept.
                         raise
                     except Exception:
                         tries[chunks[0]] = tries.get(chunks[0], 1) + 1

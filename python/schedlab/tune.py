@@ -199,13 +199,13 @@ def tune(
         directions=["minimize"] * len(goals),
         storage=storage,
         load_if_exists=True,
-        # Resumed, the sampler must not draw again what it has drawn.
+        # A resumed sampler must not repeat its earlier samples.
         sampler=None,
     )
     finished = [trial for trial in study.trials if trial.state.is_finished()]
     study.sampler = optuna.samplers.TPESampler(seed=seed + len(finished), multivariate=True)
     for left in study.trials:
-        # An interrupted search has left these; their points are in the cache.
+        # Left by an interrupted search; their points are in the cache.
         if left.state == optuna.trial.TrialState.RUNNING:
             study.tell(left.number, state=optuna.trial.TrialState.FAIL)
     if not study.trials:
@@ -260,7 +260,7 @@ def tune(
     answer = Answer(kernel, goals, len(study.trials))
     likely = likely[:finalists]
     if likely:
-        # Another seed of the plan: every run has a seed that the search has not seen.
+        # Another seed of the plan: every run has a seed that the search has not used.
         fresh = measured(likely, f"final-{len(study.trials):05}-{final_seeds}", final_seeds, seed + 1_000_003)
         rate = ERROR_RATE / (len(likely) * len(goals))
         for one in likely:

@@ -10,17 +10,17 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// How often a signal is looked for.
+/// How often signals are checked.
 const BEAT: Duration = Duration::from_millis(50);
 
-/// Does work in a thread of its own without the GIL, so that other threads of Python run and Ctrl-C is heard.
+/// Runs work in a separate thread without the GIL, so that other Python threads run and Ctrl-C is handled.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
     let (send, receive) = mpsc::channel();
     let worker = thread::spawn(move || drop(send.send(work())));
-    // Only so that it may be looked at without the GIL; nobody else does.
+    // Only so that it can be accessed without the GIL; no other thread does.
     let receive = Mutex::new(receive);
     let wait = |time| receive.lock().expect("no holder panics").recv_timeout(time);
     loop {
@@ -28,7 +28,8 @@ pub fn interruptible<T: Send + 'static>(
             Ok(done) => return Ok(done),
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(signal) = py.check_signals() {
-                    // Runs end at their next report of progress; what reports none goes on in the background.
+                    // Runs end at their next progress report; work without progress reports continues in the
+                    // background.
                     schedlab_cli::cancel(true);
                     py.detach(|| drop(wait(Duration::from_secs(2))));
                     schedlab_cli::cancel(false);
@@ -52,7 +53,7 @@ pub fn call(py: Python<'_>, arguments: Vec<String>) -> PyResult<(u8, String)> {
     Ok((status, String::from_utf8_lossy(&printed).into_owned()))
 }
 
-/// Is the command, with the arguments and signals of this process.
+/// Acts as the command, with the arguments and signals of this process.
 #[pyfunction]
 pub fn command_line(py: Python<'_>, arguments: Vec<String>) -> u8 {
     py.detach(|| schedlab_cli::main_with(arguments))
@@ -65,7 +66,7 @@ pub fn to_toml(json: &str) -> PyResult<String> {
     toml::to_string(&value).map_err(|e| error(format!("what TOML cannot hold: {e}")))
 }
 
-/// Mean of values, and the interval in which it lies with this confidence.
+/// Mean of values, and its interval at this confidence.
 #[pyfunction]
 pub fn mean_interval(values: Vec<f64>, confidence: f64) -> PyResult<(f64, f64, f64)> {
     let estimate = schedlab_sweep::mean_t(&values, confidence);

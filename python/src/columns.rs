@@ -20,7 +20,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Of tables that follow each other; columns that one lacks are empty there.
+    /// Concatenates tables; columns that one lacks are empty there.
     pub fn of(head: &Table, tables: Vec<Table>) -> PyResult<Columns> {
         let fields: Vec<Field> = head.columns.iter().map(field).collect();
         let notes: HashMap<String, String> = head.notes.iter().cloned().collect();
@@ -126,14 +126,15 @@ impl Columns {
         Ok(list)
     }
 
-    /// The columns as an Arrow C stream, for any library that takes one. It can be asked for more than once.
+    /// The columns as an Arrow C stream, for any library that supports it. It can be requested more than
+    /// once.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The protocol allows to hand out what there is where another schema was asked for.
+        // The protocol allows returning the existing schema if another was requested.
         let _ = requested_schema;
         let batches = self.batches.clone().into_iter().map(Ok);
         let reader = RecordBatchIterator::new(batches, Arc::clone(&self.schema));

@@ -15,7 +15,7 @@ use crate::error;
 /// Rows of a batch.
 const BATCH: usize = 1 << 16;
 
-/// Reads a trace of any format: its events as columns, and what was lost or not understood in a sentence each.
+/// Reads a trace of any format: its events as columns, and a sentence for each kind of loss or parse error.
 #[pyfunction]
 pub fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<(Columns, Vec<String>)> {
     let (batches, notes) = interruptible(py, move || read(&path))?.map_err(error)?;
@@ -77,7 +77,7 @@ fn push(table: &mut Table, event: &Event) {
     event.kind.fields(|name, value| {
         let (kind, cell) = match value {
             Value::Int(int) => (Kind::Int, Cell::Int(int)),
-            // What has no room below 2^63 is an address or a mask; as text nothing of it is lost.
+            // A value of 2^63 or more is an address or a mask; as text nothing is lost.
             Value::Uint(int) => match i64::try_from(int) {
                 Ok(int) => (Kind::Int, Cell::Int(int)),
                 Err(_) => (Kind::Text, Cell::Text(int.to_string())),

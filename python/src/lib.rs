@@ -1,6 +1,6 @@
-//! What the Python package needs of Rust: calls of the command, columns for Arrow, chunks of sweeps.
+//! The Rust part of the Python package: calls of the command, columns for Arrow, chunks of sweeps.
 //!
-//! The package's types are Python; they call these functions. No other crate knows that there is a Python.
+//! The package's types are Python; they call these functions. No other crate depends on Python.
 
 mod call;
 mod columns;

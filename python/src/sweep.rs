@@ -10,11 +10,11 @@ use crate::call::interruptible;
 use crate::columns::Columns;
 use crate::error;
 
-/// A plan: all that its points are.
+/// A plan: everything that defines its points.
 #[pyclass(frozen, module = "schedlab._schedlab")]
 pub struct SweepPlan(Plan);
 
-/// Reads the files that a scenario names from the folder it lies in.
+/// Reads the files that a scenario names from its folder.
 struct Folder(PathBuf);
 
 impl schedlab::Files for Folder {
@@ -49,13 +49,13 @@ impl SweepPlan {
         Plan::new(draft, &Folder(folder)).map(SweepPlan).map_err(error)
     }
 
-    /// A plan from the text that `to_toml` gave.
+    /// A plan from the text that `to_toml` returned.
     #[staticmethod]
     fn from_toml(text: &str) -> PyResult<SweepPlan> {
         Plan::from_toml("plan.toml", text).map(SweepPlan).map_err(error)
     }
 
-    /// The plan as text: whoever has it can run its points.
+    /// The plan as text, which is all that is needed to run its points.
     fn to_toml(&self) -> String {
         self.0.to_toml()
     }
@@ -95,7 +95,7 @@ pub struct SweepStore(Store);
 
 #[pymethods]
 impl SweepStore {
-    /// Opens a folder, or begins it with a plan.
+    /// Opens a folder, or creates it with a plan.
     #[new]
     #[pyo3(signature = (folder, plan=None))]
     fn new(folder: PathBuf, plan: Option<&SweepPlan>) -> PyResult<SweepStore> {
@@ -113,7 +113,7 @@ impl SweepStore {
         SweepPlan(self.0.plan().clone())
     }
 
-    /// Chunks that are not finished; with `retry` those too that have failed points.
+    /// Unfinished chunks; with `retry` also those with failed points.
     #[pyo3(signature = (retry=false))]
     fn missing(&self, retry: bool) -> PyResult<Vec<u64>> {
         self.0.check_engine().map_err(error)?;
@@ -121,7 +121,7 @@ impl SweepStore {
         Ok((0..self.0.plan().chunks()).filter(is_missing).collect())
     }
 
-    /// Puts the bytes of a finished chunk in their place.
+    /// Writes the bytes of a finished chunk to its file.
     fn put(&self, chunk: u64, bytes: &[u8]) -> PyResult<()> {
         self.0.put(chunk, bytes).map_err(error)
     }
@@ -132,13 +132,14 @@ impl SweepStore {
         (status.points, status.done, status.failed)
     }
 
-    /// Failed points: what each sets, and what is wrong.
+    /// Failed points: what each sets, and the error.
     fn failures(&self, most: usize) -> PyResult<Vec<(String, String)>> {
         let found = self.0.failures(most).map_err(error)?;
         Ok(found.into_iter().map(|(index, wrong)| (self.0.plan().point(index).to_string(), wrong)).collect())
     }
 
-    /// Runs what is missing on this machine's cores: points done, points failed. Ctrl-C keeps what is done.
+    /// Runs what is missing on this machine's cores: points done, points failed. Ctrl-C keeps finished
+    /// points.
     #[pyo3(signature = (threads=0, retry=false, cache=None, cache_limit=1 << 30, progress=None))]
     fn run(
         &self,

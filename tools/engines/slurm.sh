@@ -1,6 +1,6 @@
 #!/bin/sh
 # A sweep as an array of a real Slurm on this host, one task of which is killed with -9 and requeued.
-# slurm.sh SCHEDLAB FOLDER; status 77 if there is no Slurm to be had.
+# slurm.sh SCHEDLAB FOLDER; status 77 if Slurm is not available.
 set -eu
 schedlab=$1
 folder=$2
@@ -53,7 +53,7 @@ slurmctld -D >"$folder/slurmctld.log" 2>&1 &
 pids="$pids $!"
 slurmd -D >"$folder/slurmd.log" 2>&1 &
 pids="$pids $!"
-# The daemons still write while they end, and the caller removes their folder.
+# The daemons still write while they terminate, and the caller removes their folder.
 trap 'for pid in $pids; do kill "$pid" 2>/dev/null || true; done; for pid in $pids; do wait "$pid" || true; done' EXIT
 for _ in $(seq 60); do
     sinfo -h -o %T 2>/dev/null | grep -q idle && break
@@ -91,7 +91,7 @@ for _ in $(seq 600); do
     sleep 0.1
 done
 [ -n "$killed" ] || { echo "engines: slurm: no task was killed, so nothing was tested"; exit 1; }
-# Slurm does not requeue a task that failed by itself; submitting again is the way the file names.
+# Slurm does not requeue a task that failed by itself; the file says to submit it again.
 again=$(sbatch --parsable "$folder/job.sh")
 while [ -n "$(squeue -h -j "$again" 2>/dev/null)" ]; do sleep 0.2; done
 diff -r "$folder/alone/chunks" "$folder/shared/chunks" || { echo "engines: slurm: other bytes than without it"; exit 1; }

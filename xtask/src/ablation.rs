@@ -1,10 +1,10 @@
-//! `cargo xtask ablation`: what each reading of the audit buys, and which decisions depend on each rule.
+//! `cargo xtask ablation`: what each reading of the audit gains, and which decisions depend on each rule.
 //!
-//! Every ordinary recording of `traces/` is audited again without each reading, by its own kernel's rules and by those of
-//! another scheduler: a reading that explains as much under wrong rules excuses them. Then each rule of the recorded kernel
-//! is turned over by itself. Decisions that differ more often then depend on the rule; a rule on which none depends is not
-//! tested by these recordings. The table of readings goes into `docs/fidelity/hidden-facts.md`, what rules add up to into
-//! `docs/fidelity.md`, and each rule by kind of decision into `docs/fidelity/rules.tsv`.
+//! Every ordinary recording of `traces/` is audited again without each reading, with its own kernel's rules and with
+//! those of another scheduler: a reading that explains as much with wrong rules excuses them. Then each rule of the
+//! recorded kernel is flipped on its own. Additional decisions that then differ depend on the rule; a rule on which no
+//! decision depends is not tested by these recordings. The table of readings goes into `docs/fidelity/hidden-facts.md`,
+//! the summary of rules into `docs/fidelity.md`, and each rule by kind of decision into `docs/fidelity/rules.tsv`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,7 +25,7 @@ const RULES: Section = Section { document: "docs/fidelity.md", name: "rules", co
 /// Rules of the other scheduler, by recorded kernel.
 const WRONG: [(&str, &str); 3] = [("6.1", "v6.12"), ("6.12", "v6.1"), ("7.2", "v6.1")];
 
-/// Rules with so few decisions more that differ stand in the file alone.
+/// Rules with fewer additional differing decisions than this are only in the file.
 const WORTH_A_ROW: u64 = 20;
 
 /// Decisions by kind that agree exactly, and that differ.
@@ -53,7 +53,7 @@ impl Sum {
     }
 }
 
-/// Audits and writes.
+/// Audits, and writes the results.
 ///
 /// # Errors
 /// A recording that cannot be read, or a document without the section.

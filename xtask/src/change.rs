@@ -1,4 +1,4 @@
-//! Changes of a figure between runs with and without a setting, recorded and foretold.
+//! Changes of a figure between runs with and without a setting, recorded and predicted.
 
 use schedlab_stats::{Direction, Moments, Summary, t_quantile, welch};
 
@@ -6,7 +6,7 @@ use schedlab_stats::{Direction, Moments, Summary, t_quantile, welch};
 const LEVEL: f64 = 0.01;
 /// ... and at least this large, as a part of the figure it changes.
 const LEAST: f64 = 0.2;
-/// Of fewer events it is not asked how many more there are.
+/// With fewer events than this, the relative change is not judged.
 const HANDFUL: f64 = 20.0;
 
 /// How one figure changes with a setting.
@@ -15,7 +15,7 @@ pub struct Change {
     after: f64,
     /// How improbable it is without a cause.
     p: f64,
-    /// How far the rounds leave its part open to either side.
+    /// The uncertainty of its relative size, in either direction.
     open: f64,
 }
 
@@ -26,18 +26,18 @@ impl Change {
         let summary = |values: &[f64]| Summary::new(values.iter().copied(), Direction::Lower);
         let (before, after) = (mean(plain), mean(with));
         let errors = [plain, with].map(|values| values.iter().copied().collect::<Moments>().stderr().powi(2));
-        // As many degrees of freedom as the smaller group has are too few rather than too many.
+        // Using the degrees of freedom of the smaller group is conservative.
         let t = t_quantile(1.0 - LEVEL / 2.0, (plain.len().min(with.len()) - 1) as f64);
         let open = t * errors.iter().sum::<f64>().sqrt() / before.max(HANDFUL);
         Change { before, after, p: welch(&summary(plain), &summary(with)), open }
     }
 
-    /// As a part of what it was; of a handful of events, as if that had been a handful.
+    /// Relative to the original value, which counts as at least a handful.
     pub fn part(&self) -> f64 {
         (self.after - self.before) / self.before.max(HANDFUL)
     }
 
-    /// Its rounds do not leave open that it is as large as another.
+    /// Whether its rounds exclude that it is as large as another.
     pub fn rules_out(&self, other: &Change) -> bool {
         (self.part() - other.part()).abs() > self.open
     }
@@ -53,7 +53,7 @@ impl Change {
     }
 }
 
-/// How foretold changes compare with recorded ones.
+/// How predicted changes compare with recorded ones.
 #[derive(Default)]
 pub struct Tally {
     /// Recorded ones that stand out; simulated ones with the same sign; those that stand out as well; those within a factor of two.
@@ -61,7 +61,8 @@ pub struct Tally {
     sign: usize,
     told: usize,
     near: usize,
-    /// Simulated ones that stand out where no recorded one does, of how many; those that the recorded rounds rule out.
+    /// Simulated ones that stand out where the recorded one does not, and the total; those that the recorded rounds
+    /// rule out.
     alone: usize,
     wrong: usize,
     quiet: usize,
@@ -81,7 +82,7 @@ impl Tally {
         self.recorded += 1;
         self.sign += usize::from(same);
         self.told += usize::from(same && simulated.stands_out());
-        // A half and a double are as far from what was.
+        // Halving and doubling count as equally large.
         let ratio = |change: &Change| (change.after.max(1.0) / change.before.max(1.0)).ln();
         let of = ratio(simulated) / ratio(recorded);
         self.near += usize::from(same && (0.5..=2.0).contains(&of));

@@ -1,7 +1,7 @@
-//! `cargo xtask contested`: how recorded kernels decide where kernels part, and the control.
+//! `cargo xtask contested`: the decisions of recorded kernels on which kernels disagree, and the control.
 //!
 //! Every ordinary recording of `traces/` is audited by its own kernel's rules and by those of other presets. Only the
-//! decisions on which at least two of them part are counted: elsewhere no audit can fail. The rows of the other
+//! decisions on which at least two of them disagree are counted: on others no audit can fail. The rows of the other
 //! presets are the control: rules of a wrong kernel must agree less.
 
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ fn rows(text: &mut String, kernel: &str, kind: &str, asked: u64, rules: &[Contes
     let names = std::iter::once(own.as_str()).chain(OTHERS);
     for (number, (name, of)) in names.zip(rules).enumerate() {
         if name.strip_prefix('v') == Some(kernel) {
-            // The preset of that name without the recorded switches says next to the same.
+            // The preset of that name without the recorded switches gives almost the same.
             continue;
         }
         let first = number == 0;

@@ -1,5 +1,5 @@
-//! Every single disagreement of the audits, and what would have led to the kernel's choice: a table by kernel and
-//! nearest fact, one by our rule, and a list with a line for each.
+//! Every disagreement of the audits, and the fact that would have led to the kernel's choice: a table by kernel
+//! and nearest fact, one by our rule, and a list with a line for each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ impl Disagreements {
         self.0.extend(verdicts.into_iter().map(told));
     }
 
-    /// How many of each kernel and kind each nearest fact explains, and with which sizes.
+    /// Number of disagreements that each nearest fact explains, by kernel and kind, with its sizes.
     pub fn table(&self) -> String {
         let mut by_fact: BTreeMap<_, BTreeMap<String, Sizes>> = BTreeMap::new();
         for Disagreement { kernel, verdict, .. } in &self.0 {
@@ -99,7 +99,7 @@ fn nearest(verdict: &Verdict) -> String {
     verdict.nearest.as_ref().map_or_else(|| "none found".to_owned(), |nearest| nearest.name())
 }
 
-/// Names with their counts, the most frequent first; of more than five the rest together.
+/// Names with their counts, the most frequent first; the rest are combined after five.
 fn most_first(counts: &BTreeMap<String, u64>) -> String {
     let mut counts: Vec<_> = counts.iter().collect();
     counts.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));

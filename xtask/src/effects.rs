@@ -1,10 +1,10 @@
 //! `cargo xtask effects`: what a switch changes, in recorded kernels and in the simulator.
 //!
-//! A kernel ran the same programs with a feature or a number as it is and turned over, in rounds, all in each boot
+//! A kernel ran the same programs with a feature or tunable unchanged and changed, in rounds, all in each boot
 //! (`groundtruth/guest/effects.sh`). With `--recorded` and the folders of such boots their figures go into
-//! `groundtruth/effects.tsv`; the recordings are too large for the tree. Without, the models of the programs run with
-//! the same switch on the same machine, and so does what was learned from one recording without it; a section of
-//! `docs/switches.md` has the changes beside each other.
+//! `groundtruth/effects.tsv`; the recordings are too large for the tree. Without it, models of the programs run with
+//! the same switch on the same machine, and so do the programs learned from one recording without the switch; a
+//! section of `docs/switches.md` shows the changes side by side.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -54,7 +54,7 @@ type Key = [String; 3];
 /// The rounds of each load under each setting, or the runs.
 type Rounds = BTreeMap<Key, Vec<Figures>>;
 
-/// What a model foretells, and what a replay does.
+/// The predictions of the models, and of the replays.
 type Foretold = [Rounds; 2];
 
 /// Measures recordings, or writes the section.
@@ -153,7 +153,7 @@ fn under(setting: &str, learned: &Learned) -> Result<Kernel, String> {
     match setting.split_once('=') {
         _ if setting == PLAIN => {}
         Some((number, value)) => {
-            // As debugfs shows it: of a choice the one in brackets.
+            // As debugfs shows it: the current choice in brackets.
             let shown = if number == "preempt" { format!("({value})") } else { value.to_string() };
             let line = format!("/{number} {shown}");
             apply_tunables(&mut kernel, &line, learned.topology.online().weight());
@@ -163,7 +163,8 @@ fn under(setting: &str, learned: &Learned) -> Result<Kernel, String> {
     Ok(kernel)
 }
 
-/// Runs of the program's model by kernel, begun as it was in a recording, but for the flips from before.
+/// Runs of the program's model by kernel, with the initial state of a recording, except the flips from
+/// before.
 fn simulated(folder: &Path, learned: &Learned, kernels: &[Kernel]) -> Result<Vec<Vec<Figures>>, String> {
     let facts = read(&folder.join("../facts/topology.txt"))?;
     let machine = closed_loop::machine(MACHINE, &facts).map_err(|e| e.to_string())?;
@@ -193,7 +194,7 @@ fn flips(folder: &Path, machine: &Machine, learned: &Learned) -> Result<Option<F
     Ok(all.get(all.len() / 2).copied())
 }
 
-/// Runs by kernel of what was learned from a recording, on the recorded machine.
+/// Runs of the programs learned from a recording, by kernel, on the recorded machine.
 fn replayed(learned: &Learned, kernels: Vec<Kernel>) -> Result<Vec<Vec<Figures>>, String> {
     let Learned { recorded, topology, kernel } = learned;
     let runs = || {

@@ -1,9 +1,9 @@
 //! `cargo xtask fidelity`: how often our rules agree with each recorded kernel, as a table.
 //!
-//! Audits every recording in `traces/` and writes what they add up to into `docs/fidelity.md`, a row for each of them into
+//! Audits every recording in `traces/` and writes the sums into `docs/fidelity.md`, a row for each of them into
 //! `docs/fidelity/audit-recordings.md`, and a line for each decision that differs into `docs/disagreements.md`. With
-//! `--check` it compares with what stands there: per kernel and kind of decision, agreement must be what the document
-//! says, to some tenths of a percent.
+//! `--check` it compares with the documents: per kernel and kind of decision, agreement must match the document to some
+//! tenths of a percent.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,25 +28,25 @@ pub const KINDS: [Decision; 7] = Decision::ALL;
 pub const COLUMNS: [&str; KINDS.len()] =
     ["wake-ups", "forks", "execs", "picks", "preemption", "balancing", "pushing"];
 
-/// Agreement that is asked for, in percent, by kind; none for balancing.
+/// Required agreement in percent, by kind; none for balancing.
 pub const GOALS: [f64; KINDS.len()] = [99.0, 99.0, 99.0, 98.0, 98.0, 0.0, 98.0];
 
-/// Part that may be undecided, in percent.
+/// Maximum of undecided decisions, in percent.
 const UNDECIDED_MAX: f64 = 5.0;
 
-/// What stands above the table of nearest facts.
+/// The text above the table of nearest facts.
 const EXPLAINED: &str = "For each decision that differs, the smallest change to the audit's state that would have produced the kernel's \
 choice ([one by one](disagreements.md); [what the names mean](fidelity/hidden-facts.md#nearest-facts)): how many decisions it explains, its size in microseconds, and its size as a multiple of the error \
 bound that the audit holds of that value.";
 
-/// What stands above the list.
+/// The text above the list.
 const LISTED: &str = "# Every disagreement\n\nWritten by `cargo xtask fidelity`: each decision in the ordinary recordings of `traces/` that our rules \
 do not lead to,\nand the nearest fact that would have led there. What they have in common is in [fidelity.md](fidelity.md#why-decisions-differ).";
 
 /// Writes the sections and the list, or with `--check` compares them.
 ///
 /// # Errors
-/// A file that cannot be read or written, or a section that is not what comes out.
+/// A file that cannot be read or written, or a section that differs from the result.
 pub fn run(args: &[String]) -> Result<(), String> {
     let Tables { summary, recordings, list } = tables()?;
     let listed = source::root().join("docs/disagreements.md");
@@ -68,10 +68,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
     SUMMARY.write(&summary)
 }
 
-/// Differences in agreement that are no news, in percentage points.
+/// Differences in agreement that are ignored, in percentage points.
 const TOLERANCE: f64 = 0.3;
 
-/// Whether the table per kernel says what comes out.
+/// Checks that the table per kernel matches the result.
 fn check(docs: &str, fresh: &str) -> Result<(), String> {
     let said: BTreeMap<String, f64> = per_kernel(docs).map(|(_, key, agreement)| (key, agreement)).collect();
     for (line, key, agreement) in per_kernel(fresh) {
@@ -100,7 +100,7 @@ fn per_kernel(text: &str) -> impl Iterator<Item = (usize, String, f64)> + '_ {
 
 /// The tables that are written.
 struct Tables {
-    /// What the recordings add up to.
+    /// The sums over the recordings.
     summary: String,
     /// A row for each.
     recordings: String,
@@ -170,7 +170,7 @@ fn tables() -> Result<Tables, String> {
     Ok(Tables { summary, recordings: head(&columns) + &rows, list })
 }
 
-/// How many recordings reach the goals of one kind of decision, and what all of them add up to.
+/// How many recordings reach the goals of one kind of decision, and their sums.
 #[derive(Default)]
 struct Goal {
     sum: Counts,
@@ -198,7 +198,7 @@ impl Goal {
     }
 }
 
-/// What counts come to in percent, and what of it misses its goal.
+/// Counts in percent, and which of them miss their goals.
 struct Reached {
     agreement: f64,
     misses_agreement: bool,
@@ -207,7 +207,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// None if nothing was decided.
+    /// `None` if nothing was decided.
     fn of(counts: &Counts, asked: f64) -> Option<Reached> {
         let agreement = counts.agreement()? * 100.0;
         let undecided = counts.undecided_part().unwrap_or(0.0) * 100.0;
@@ -229,8 +229,7 @@ pub fn loads(folder: &Path) -> Result<Vec<String>, String> {
     Ok(folders.filter(|folder| folder.join("trace.txt.gz").is_file()).map(|folder| name(&folder)).collect())
 }
 
-/// `99.8 (3394+949 d9)`: percent, exact and in a set, what differs and is undecided; bold
-/// where a goal is missed.
+/// `99.8 (3394+949 d9)`: percent, exact and in a set, differing and undecided; bold if a goal is missed.
 pub fn cell(counts: &Counts, asked: f64) -> String {
     let Some(reached) = Reached::of(counts, asked) else { return " - |".to_owned() };
     let mut text = format!("{:.1} ({}+{}", reached.agreement, counts.agrees, counts.agrees_in_set);

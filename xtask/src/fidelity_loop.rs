@@ -1,7 +1,7 @@
 //! `cargo xtask fidelity-loop`: the recorded programs run again by the simulator, as a table.
 //!
-//! Writes how many figures come back into `docs/fidelity.md` and the figures into `docs/fidelity/closed-loop.md`. With
-//! `--recorded` and folders of recordings made again it measures those instead (`spread.rs`).
+//! Writes how many figures are reproduced into `docs/fidelity.md` and the figures into `docs/fidelity/closed-loop.md`.
+//! With `--recorded` and folders of repeated recordings it measures those instead (`spread.rs`).
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -33,15 +33,16 @@ const LOADS: [&str; 9] =
 const HOGS: [&str; 2] = ["hogs", "hogs-runtime"];
 const STREAMS: [&str; 4] = ["stream-perllc-1", "stream-perllc-2", "stream-perllc-3", "stream-half"];
 
-/// Seeds whose mean is printed, and seeds that say what the hidden past leaves open.
+/// Seeds for the printed mean, and seeds that represent the hidden past.
 const RUNS: u64 = 20;
 const PASTS: u64 = 100;
 
-/// How far a hog's share may be off, as a part of it, and the share of one of two hogs, as a part of a CPU.
+/// Allowed deviation of a hog's share, relative to it, and of the share of one of two hogs, as a fraction of
+/// a CPU.
 const HOG: f64 = 0.02;
 const PAIR: f64 = 0.02;
 
-/// Runs everything and writes the tables; with names of loads, prints those alone.
+/// Runs everything and writes the tables; with names of loads, only prints those.
 ///
 /// # Errors
 /// A file that cannot be read or written, or a run that cannot be made.
@@ -79,7 +80,7 @@ pub fn run(only: &[String]) -> Result<(), String> {
     SUMMARY.write(&summary)
 }
 
-/// How many of some things reach their goal.
+/// Number of items that reach their goal, and the total.
 #[derive(Clone, Copy, Default)]
 struct Reach {
     all: usize,
@@ -118,7 +119,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// The table of pairs, and how many simulated ones and how many recorded again are near enough.
+    /// The table of pairs, and how many simulated and repeated ones are close enough.
     fn pairs(&self) -> (String, [Reach; 2]) {
         let mut text = String::new();
         let mut near = [Reach::default(); 2];
@@ -145,7 +146,7 @@ impl Tables {
         (text, near)
     }
 
-    /// Goals and what is reached, and the rows of each load that come back.
+    /// Goals and results, and the reproduced rows of each load.
     fn summary(&self) -> String {
         let (rows, all) = self.tally();
         let (_, [pairs, pairs_again]) = self.pairs();
@@ -248,7 +249,7 @@ impl Place<'_> {
         format!("| {} | {} | {load} |", self.kernel, self.machine.name())
     }
 
-    /// Runs all loads of a boot in their order, each on a machine that has learned from those before it.
+    /// Runs all loads of a boot in their order, each on a machine that has already run the earlier ones.
     fn session(&self, tables: &mut Tables) -> Result<BTreeMap<&'static str, Runs>, String> {
         let kernel = self.kernel()?;
         let known = learned(&read(&self.folder.join("facts/domains.txt"))?, &kernel);
@@ -274,7 +275,7 @@ impl Place<'_> {
         Ok(all)
     }
 
-    /// What CPUs take newly idle balancing to cost after all loads but the last.
+    /// The CPUs' estimated cost of newly idle balancing after all loads except the last.
     fn costs(&self, simulated: Vec<u64>, tables: &mut Tables) -> Result<(), String> {
         let recorded = idle_balance_costs(&read(&self.folder.join("sched-debug-1.txt"))?);
         _ = writeln!(
@@ -324,7 +325,7 @@ impl Place<'_> {
         }
     }
 
-    /// Shares of each hog where balancing is led along the recording.
+    /// Shares of each hog when balancing follows the recording.
     fn led(&self, load: &str, facts: &str, tables: &mut Tables) -> Result<(), String> {
         let folder = self.folder.join(load);
         let program = Program::parse(&read(&folder.join("cmd.txt"))?).map_err(|e| e.to_string())?;
@@ -397,7 +398,7 @@ impl Place<'_> {
     }
 }
 
-/// The least, the quartiles and the most of some times, in us.
+/// Minimum, quartiles and maximum of some times, in us.
 fn quartiles(mut times: Vec<u64>) -> String {
     times.sort_unstable();
     let last = times.len().saturating_sub(1);

@@ -1,12 +1,12 @@
-//! Instructions for each dispatch: the work of a run, independent of the host and its load.
+//! Instructions per dispatch: the work of a run, independent of the host and its load.
 //!
 //! Two tasks for each CPU run 500 us and sleep 500 us (an rt-app file, written here), and callgrind counts
-//! what the whole process executes. The start is taken off: a run of twice the length is counted too, and the
-//! difference is the steady state. A dispatch is a switch to a task; a switch to idle is none, as the nearest
-//! peer counts. Per switch, idle ones included, is printed beside it.
+//! what the whole process executes. The start is subtracted: a run of twice the length is also counted, and
+//! the difference is the steady state. A dispatch is a switch to a task; a switch to idle does not count, as
+//! in comparable tools. The figure per switch, including those to idle, is also printed.
 //!
 //! `--check` counts `run` on 64 CPUs in the `quick` profile, which the tests have built anyway, and fails when it is
-//! more than 5 per cent above `xtask/instructions.tsv`. `--write` makes that file: the table of a release build,
+//! more than 5 percent above `xtask/instructions.tsv`. `--write` creates that file: the table of a release build,
 //! and the count of the quick one that is checked.
 
 use std::collections::BTreeMap;
@@ -27,26 +27,26 @@ use crate::source;
 /// The counts when the file was written.
 const FILE: &str = "xtask/instructions.tsv";
 
-/// By how much a count may exceed the file, per cent.
+/// Allowed excess of a count over the file, percent.
 const MARGIN: u64 = 5;
 
-/// A count of this many CPUs.
+/// Numbers of CPUs, with their machines.
 const MACHINES: [(u32, &str); 5] =
     [(4, "1x1x4"), (16, "1x2x8"), (64, "2x4x8"), (256, "2x16x8"), (1024, "4x32x8")];
 
 /// The kernels of a full table; `--check` counts one of them.
 const KERNELS: [&str; 3] = ["v5.18", "v6.12", "v7.2"];
 const CHECKED: (u32, &str, &str) = (64, "2x4x8", "v6.12");
-/// What its line in the file is called.
+/// The name of its line in the file.
 const CHECKED_NAME: &str = "run-quick";
 
-/// A rule that plays no part here: with it `compare` has something to compare.
+/// A rule that has no effect here, so that `compare` has two kernels.
 const ANOTHER: &str = "NO_RT_PUSH_IPI";
 
 /// The quantity that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// The simulation alone, without any sink.
+    /// Only the simulation, without any sink.
     Bench,
     /// `schedlab run`.
     Run,
@@ -66,7 +66,7 @@ impl What {
     }
 }
 
-/// What a process did.
+/// The counts of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
     instructions: u64,
@@ -171,7 +171,7 @@ fn parsed(text: &str) -> Result<BTreeMap<(String, u32, String), u64>, String> {
     Ok(all)
 }
 
-/// The rt-app file of so many CPUs.
+/// The rt-app file for this many CPUs.
 fn load(cpus: u32) -> String {
     let tasks = 2 * cpus;
     format!(
@@ -179,12 +179,12 @@ fn load(cpus: u32) -> String {
     )
 }
 
-/// Virtual time of the shorter run, ms: a second of it is as long on any machine.
+/// Virtual time of the shorter run, ms, chosen so that it takes equally long on any machine.
 fn limit_ms(cpus: u32) -> u64 {
     (6_400 / u64::from(cpus)).clamp(40, 400)
 }
 
-/// The simulation without a sink, to be counted: prints switches, and those to idle.
+/// The simulation without a sink, for counting: prints switches, and those to idle.
 fn simulate(cpus: &str, kernel: &str, ms: &str) -> Result<(), String> {
     let bad = |word: &str| format!("{word} is no number");
     let (cpus, ms) = (cpus.parse().map_err(|_| bad(cpus))?, ms.parse().map_err(|_| bad(ms))?);
@@ -221,7 +221,7 @@ impl Tools {
         Ok(Tools { folder, schedlab: built.join("schedlab"), xtask: built.join("xtask") })
     }
 
-    /// A run of twice the length without one of the length.
+    /// The difference between a run of twice the length and one of the length.
     fn steady(&self, what: What, cpus: u32, machine: &str, kernel: &str) -> Result<Count, String> {
         let file = self.folder.join(format!("run-and-sleep-{cpus}.json"));
         fs::write(&file, load(cpus)).map_err(|e| format!("{}: {e}", file.display()))?;

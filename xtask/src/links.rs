@@ -1,11 +1,11 @@
-//! Links between documents: the file is there, and so is the heading.
+//! Links between documents: the file exists, and so does the heading.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::source;
 
-/// Links that lead nowhere.
+/// Dead links.
 pub fn dead() -> Result<Vec<String>, String> {
     let mut wrong = Vec::new();
     for (file, text) in source::documents()? {
@@ -23,7 +23,7 @@ pub fn dead() -> Result<Vec<String>, String> {
     Ok(wrong)
 }
 
-/// A path as it reads in a file.
+/// A link's path, relative to its file.
 fn joined(file: &Path, to: &str) -> PathBuf {
     let mut path = file.to_path_buf();
     path.pop();
@@ -61,7 +61,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// What its headings are called in links: small letters, words joined by `-`, signs left out; the second of a name has `-1`.
+/// The anchors of its headings: lower case, words joined by `-`, punctuation removed; the second of a name has `-1`.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (_, line) in lines(text).filter(|(_, line)| line.starts_with('#')) {

@@ -19,7 +19,7 @@ use crate::source::{self, Section};
 const SECTION: Section =
     Section { document: "docs/fidelity/lockstep.md", name: "matrix", command: "lockstep" };
 
-/// Kernels that Debian has, and those that are fetched if no tree is named.
+/// Kernels from Debian that are fetched if no tree is named.
 const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "7.2", "7.3"];
 
 /// Machines of 1 to 256 CPUs, two of them with CPUs of different capacity, and how many tasks each has.
@@ -36,7 +36,7 @@ const MACHINES: [(&str, usize); 10] = [
     ("2x1x4:capacity=0-3/600", 30),
 ];
 
-/// Sets of loads; the last has all that do not exclude each other.
+/// Sets of loads; the last has all that are compatible.
 const LOADS: [&str; 17] = [
     "plain",
     "nohz",
@@ -66,7 +66,7 @@ struct Matrix {
     loads: Vec<String>,
 }
 
-/// One run, and where it stands in the table.
+/// One run, and its place in the table.
 struct Done {
     tree: usize,
     machine: usize,
@@ -78,7 +78,7 @@ struct Done {
 /// Runs the matrix and writes the section.
 ///
 /// # Errors
-/// A tree cannot be fetched or built, or a word is not understood.
+/// A tree cannot be fetched or built, or an argument is not understood.
 pub fn lockstep(words: &[String]) -> Result<(), String> {
     let matrix = matrix(words)?;
     let cache = Cache::of_user().map_err(|error| error.to_string())?;
@@ -180,7 +180,7 @@ fn matrix(words: &[String]) -> Result<Matrix, String> {
                 all_found(value, '+', matrix.loads.len())?;
             }
             _ => {
-                // KERNEL may have switches with a value: the tree is what comes last.
+                // KERNEL may have switches with a value, so the tree is after the last `=`.
                 let (kernel, tree) = word.rsplit_once('=').expect("there is one");
                 matrix.trees.push((kernel.to_string(), tree.into()));
             }
@@ -259,7 +259,7 @@ fn cell<'a>(runs: impl Iterator<Item = &'a Done>) -> String {
     format!("{equal} of {all}")
 }
 
-/// For each kernel, load and field how often it differed first, and the earliest.
+/// For each kernel, load and field: how often it was the first difference, and the earliest.
 fn differences(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {
     let mut rows: Vec<(usize, usize, &str, u32, &Done)> = Vec::new();
     for run in done.iter().filter(|run| !run.ended.equal()) {

@@ -1,4 +1,5 @@
-//! How near simulated figures are to recorded ones, of which there are several: no two boots of the same kernel give the same.
+//! How close simulated figures are to recorded ones. There are several recordings, as no two boots of a kernel give the
+//! same figures.
 
 use std::ops::{AddAssign, Range};
 
@@ -7,11 +8,12 @@ use schedlab_closed_loop::ROWS;
 /// Those of [`ROWS`] that are counts, and judged as such.
 const COUNTS: Range<usize> = 2..11;
 
-/// Of fewer it is not asked how far they are off.
+/// Smaller counts are not judged.
 const HANDFUL: f64 = 20.0;
 
-/// The recorded value, the least and the most of those recorded again, and the simulated one; one alone if all are the same.
-/// Behind it the ratio to the mean of all that were recorded, where it is more than a tenth off: slanted if one of them is as far off.
+/// The recorded value, minimum and maximum of the repeated recordings, and the simulated value; a single one if all are
+/// the same. If it is more than a tenth off, the ratio to the mean of all recordings follows: slanted if one of them is
+/// as far off.
 pub fn cell(recorded: f64, again: &[f64], simulated: f64) -> String {
     let figures = told(recorded, again, simulated, 0);
     match Off::of(simulated, &[again, &[recorded]].concat()) {
@@ -21,7 +23,7 @@ pub fn cell(recorded: f64, again: &[f64], simulated: f64) -> String {
     }
 }
 
-/// The recorded value, the least and the most of those recorded again, and the simulated one.
+/// The recorded value, minimum and maximum of the repeated recordings, and the simulated value.
 pub fn told(recorded: f64, again: &[f64], simulated: f64, places: usize) -> String {
     let in_words = |figure: f64| format!("{figure:.places$}");
     let mut words = vec![in_words(recorded)];
@@ -34,7 +36,7 @@ pub fn told(recorded: f64, again: &[f64], simulated: f64, places: usize) -> Stri
     if words.iter().all(|word| *word == words[0]) { words.swap_remove(0) } else { words.join(", ") }
 }
 
-/// In how many rows of a load every count is near enough.
+/// Number of rows of a load in which every count is close enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     rows: usize,
@@ -42,15 +44,15 @@ pub struct Tally {
     one: usize,
     /// Within a tenth of the mean of all recordings.
     mean: usize,
-    /// That, or no farther off than some recording.
+    /// That, or no further off than some recording.
     inside: usize,
-    /// Recordings made again, and those within a tenth of the one in the tree.
+    /// Repeated recordings, and those within a tenth of the one in the tree.
     again: usize,
     again_one: usize,
 }
 
 impl Tally {
-    /// Adds a row, with the recordings made again.
+    /// Adds a row, with the repeated recordings.
     pub fn add(
         &mut self,
         recorded: [f64; ROWS.len()],
@@ -100,7 +102,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// What a figure is off by, held against several recordings.
+/// The deviation of a figure from several recordings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Off {
     /// Within a tenth of their mean, or a handful.
@@ -129,7 +131,7 @@ fn is_within_a_tenth(simulated: f64, recorded: f64) -> bool {
     recorded < HANDFUL && simulated < HANDFUL || (0.9..=1.1).contains(&(simulated / recorded))
 }
 
-/// The least and the most of some figures.
+/// Minimum and maximum of some figures.
 fn range(figures: &[f64]) -> (f64, f64) {
     let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
     (least, figures.iter().copied().fold(0.0, f64::max))

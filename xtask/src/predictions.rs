@@ -1,13 +1,14 @@
-//! `cargo xtask predictions`: published changes that nothing was tuned on, and what the simulator foretells of each.
+//! `cargo xtask predictions`: published changes that nothing was tuned on, and the simulator's prediction for each.
 //!
-//! A row of `predictions/rows.tsv` names a scenario, two of its kernels and one figure. Each runs with paired seeds; what comes
-//! out stands beside what was published in `docs/predictions.md`, wrong predictions as well, and goes into
-//! `predictions/results.tsv`. A row with which a constant was chosen is shown and does not count.
+//! A row of `predictions/rows.tsv` names a scenario, two of its kernels and one figure. Each runs with paired seeds.
+//! The result is shown beside the published change in `docs/predictions.md`, wrong predictions included, and goes into
+//! `predictions/results.tsv`. A row with which a constant was chosen is shown, but does not count.
 //!
-//! Words choose rows by the beginnings of their ids; the results of the others stay. `--quick` runs the rows that take
-//! seconds, writes nothing, and fails if fewer signs are right among them than the results have. `--ask` runs nothing and prints
-//! the command of `schedlab` that prints each row's figures. `--with idle.exit_permille=300` runs them with constants at other
-//! values, writes nothing, and prints what was predicted beside what is now: what depends on a constant that was never measured.
+//! Arguments select rows by prefixes of their ids; the results of the others are kept. `--quick` runs the rows that
+//! take seconds, writes nothing, and fails if fewer signs are right among them than the results have. `--ask` runs
+//! nothing and prints the command of `schedlab` that prints each row's figures. `--with idle.exit_permille=300` runs
+//! them with other values of constants, writes nothing, and prints the old prediction beside the new one. This shows
+//! what depends on a constant that was never measured.
 
 mod asked;
 mod figure;
@@ -33,17 +34,17 @@ const RESULTS: &str = "predictions/results.tsv";
 const SECTION: Section =
     Section { document: "docs/predictions.md", name: "predictions", command: "predictions" };
 
-/// A row and what came of it.
+/// A row and its result.
 struct Outcome {
     row: Row,
     result: Found,
 }
 
-/// What came of a row, as the results have it.
+/// The result of a row, as in the file of results.
 #[derive(Clone, Debug, PartialEq)]
 struct Found {
     foretold: Foretold,
-    /// What its sign depends on, if that is a property of its machine that no source gives.
+    /// What its sign depends on, if that is a property of its machine that no source reports.
     hangs_on: Option<String>,
     seconds: f64,
 }
@@ -105,7 +106,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     SECTION.write(&format!("{}\n{}", totals(&all), table(&all)))
 }
 
-/// Constants at other values: the words after `--with`, each `NAME=VALUE`.
+/// Other values of constants: the arguments after `--with`, each `NAME=VALUE`.
 fn others(args: &[String]) -> Result<Vec<(String, u64)>, String> {
     let Some(at) = args.iter().position(|arg| arg == "--with") else { return Ok(Vec::new()) };
     let other = |word: &String| {
@@ -119,7 +120,7 @@ fn others(args: &[String]) -> Result<Vec<(String, u64)>, String> {
         .ok_or_else(|| "--with takes NAME=VALUE, e.g. idle.exit_permille=300".into())
 }
 
-/// A row as it was foretold, and as it is now.
+/// A row's old prediction beside the new one.
 fn beside(row: &Row, before: Option<&Found>, now: &Found) -> String {
     let said = |found: &Found| {
         let outcome = Outcome { row: row.clone(), result: found.clone() };
@@ -136,7 +137,7 @@ fn outcomes(rows: &[Row], results: &Results) -> Vec<Outcome> {
     rows.iter().filter_map(of).collect()
 }
 
-/// Runs one row with all its seeds; with `doubt`, a sure change also under other idle states and clocks.
+/// Runs one row with all its seeds; with `doubt`, a certain change also with other idle states and clocks.
 fn foretell(row: &Row, doubt: bool, others: &[(String, u64)]) -> Result<Found, String> {
     let began = Instant::now();
     let mut sides = row.sides(&source::root().join("predictions/scenarios"))?;
@@ -165,7 +166,7 @@ fn foretell(row: &Row, doubt: bool, others: &[(String, u64)]) -> Result<Found, S
     Ok(outcome.result)
 }
 
-/// What so many pairs of runs foretell.
+/// The prediction from this many pairs of runs.
 fn runs_of(row: &Row, sides: &[Side], runs: u32) -> Result<Foretold, String> {
     let jobs: Vec<(usize, u32)> =
         (0..sides.len()).flat_map(|side| (0..runs).map(move |nth| (side, nth))).collect();
@@ -225,7 +226,7 @@ fn percent(change: f64) -> String {
     if change.is_finite() { format!("{:+.1} %", 100.0 * change) } else { "from nothing".to_string() }
 }
 
-/// Four digits that matter.
+/// Four significant digits.
 fn short(value: f64) -> String {
     let digits = if value == 0.0 { 0 } else { 3 - value.abs().log10().floor() as i32 };
     format!("{value:.*}", digits.clamp(0, 6) as usize)
@@ -260,7 +261,7 @@ fn table(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// A line for each class, of the rows that count.
+/// A line for each class, over the rows that count.
 fn totals(outcomes: &[Outcome]) -> String {
     let mut text = head(&[
         "effect",
@@ -297,7 +298,7 @@ fn totals(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// The results as the quick form and others read them.
+/// The results in the form of the file.
 fn results_text(outcomes: &[Outcome]) -> String {
     let mut text = format!("# Written by `cargo xtask predictions`.\n{}\n", COLUMNS.join("\t"));
     for outcome in outcomes {
@@ -350,7 +351,7 @@ fn parse_results(text: &str) -> Result<Results, String> {
     Ok(results)
 }
 
-/// Whether as many signs are right as the results have of the same rows.
+/// Whether as many signs are right as in the stored results of the same rows.
 fn hold<'a>(outcomes: impl Iterator<Item = &'a Outcome>, results: &Results) -> Result<(), String> {
     let was_right = |outcome: &Outcome| {
         let known = results.get(&outcome.row.id).cloned();

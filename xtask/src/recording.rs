@@ -1,4 +1,4 @@
-//! A recording in `traces/KERNEL/MACHINE/LOAD` with what lies beside it: audited, and learned for a replay.
+//! A recording in `traces/KERNEL/MACHINE/LOAD` with the files beside it: audited, and learned for a replay.
 
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ pub struct Recording {
     texts: FactTexts,
 }
 
-/// What was learned from a recording, and its machine.
+/// The programs learned from a recording, and its machine.
 pub struct Learned {
     pub recorded: Recorded,
     pub topology: Topology,
@@ -41,7 +41,7 @@ impl Recording {
         Ok(Recording { folder: folder.to_path_buf(), trace, texts })
     }
 
-    /// Takes the switches and numbers of its machine for those that were in force, whatever it says itself.
+    /// Uses the switches and tunables of its machine as the active ones, instead of its own.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -74,10 +74,11 @@ impl Recording {
         Ok(self.facts()?.kernel)
     }
 
-    /// Judges all decisions without a reading, by the rules that `as_rules` makes of those of its own kernel.
+    /// Judges all decisions without a reading, with the rules that `as_rules` derives from those of its own
+    /// kernel.
     ///
     /// # Errors
-    /// A file that is missing or cannot be read, or what `as_rules` says.
+    /// A file that is missing or cannot be read, or an error of `as_rules`.
     pub fn audit_as(
         &self,
         without: Option<Reading>,
@@ -90,8 +91,8 @@ impl Recording {
         audit_recording(trace, &facts, options).map_err(|e| self.wrong(&e))
     }
 
-    /// What the rules of its own kernel say, then those of each of these presets, with the same numbers and
-    /// preemption model; how many CPUs there are.
+    /// The results with the rules of its own kernel, then with those of each of these presets, with the same
+    /// tunables and preemption model; and the number of CPUs.
     ///
     /// # Errors
     /// A file that is missing or cannot be read.

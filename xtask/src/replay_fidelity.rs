@@ -1,7 +1,7 @@
 //! `cargo xtask replay-fidelity`: each recording replayed on its own machine, as a table.
 //!
-//! Writes how many come back into `docs/fidelity.md` and a row for each into `docs/fidelity/replay.md`; the test holds what
-//! must come back.
+//! Writes how many come back into `docs/fidelity.md` and a row for each into `docs/fidelity/replay.md`; the test checks
+//! the minimum.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,10 +17,11 @@ const SUMMARY: Section = Section { document: "docs/fidelity.md", name: "replay",
 const RECORDINGS: Section =
     Section { document: "docs/fidelity/replay.md", name: "replay", command: "replay-fidelity" };
 
-/// The first of them.
+/// The first seed.
 const SEED: u64 = 1;
 
-/// Replays all recordings and writes the tables; with words, prints those alone whose path has one of them.
+/// Replays all recordings and writes the tables; with arguments, only prints those whose path contains one of
+/// them.
 ///
 /// # Errors
 /// A file that cannot be read or written, or a replay that cannot be made.
@@ -34,7 +35,7 @@ pub fn run(only: &[String]) -> Result<(), String> {
         .par_iter()
         .map(|folder| Ok((name(folder), replays(folder)?)))
         .collect::<Result<_, String>>()?;
-    // The fair class is not the kernel of what a scheduler of sched_ext made.
+    // The fair class is not the scheduler of recordings made under sched_ext.
     let (judged, foreign): (Vec<_>, Vec<_>) =
         found.iter().partition(|(_, replays)| replays.mean.sched_ext.is_none());
     let summary = goals(&judged, foreign.len()) + &by_load(&judged);
@@ -65,8 +66,8 @@ fn recordings() -> Result<Vec<PathBuf>, String> {
     Ok(folders)
 }
 
-/// Whether the table has it: not those of single programs, of which the text says how many come back, nor those under switches
-/// that were turned over, which `effects.rs` holds against what others foretell.
+/// Whether the table contains it: not recordings of single programs, which the text summarises, nor those with flipped
+/// switches, which `effects.rs` compares with predictions.
 fn is_in_table(folder: &Path) -> bool {
     let machine = folder.parent().map(|machine| machine.to_string_lossy().into_owned()).unwrap_or_default();
     !["-programs", "-switches"].iter().any(|kind| machine.ends_with(kind))
@@ -76,11 +77,11 @@ fn name(folder: &Path) -> String {
     folder.strip_prefix(source::root().join("traces")).unwrap_or(folder).display().to_string()
 }
 
-/// A recording as it comes back.
+/// The replays of a recording.
 struct Replays {
     /// In the mean over states of the kernel.
     mean: Fidelity,
-    /// In the one that suits it best.
+    /// In the state that suits it best.
     state: State,
 }
 
@@ -96,7 +97,7 @@ fn replays(folder: &Path) -> Result<Replays, String> {
     replays().map_err(|e: schedlab::Error| e.to_string())
 }
 
-/// How many recordings come back, all of each and its second half alone.
+/// How many recordings come back, as a whole and in their second halves.
 fn goals(judged: &[&(String, Replays)], foreign: usize) -> String {
     let count = |with: fn(&Replays) -> bool| judged.iter().filter(|(_, replays)| with(replays)).count();
     let mean = count(|replays| replays.mean.outside().is_empty());
@@ -180,8 +181,8 @@ fn row(name: &str, replays: &Replays) -> (String, String) {
     (head, row)
 }
 
-/// Both values, with the ratio where it is outside the goal: in bold, or slanted if the recorded
-/// value lies among those of the seeds.
+/// Both values, with the ratio if it is outside the goal: in bold, or slanted if the recorded value is within
+/// the range of the seeds.
 fn cell(line: &Line) -> String {
     let Line { recorded, replayed, off, within, .. } = line;
     if *within {
@@ -201,7 +202,7 @@ mod tests {
     /// Loads whose switches do not come back within a tenth; docs/fidelity/replay.md says why.
     const SWITCHES_OFF: [&str; 3] = ["6.1/1x1x8/pipes", "7.2/2x2x4-whitebox/pipes", "hogs"];
 
-    /// Seeds that stand in for those of the table.
+    /// Number of seeds used instead of those of the table.
     const FEW: u32 = 6;
 
     /// The form of each recording, as the table has it.

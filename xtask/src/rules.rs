@@ -1,8 +1,7 @@
-//! `cargo xtask rules`: every rule has a test that notices when it is turned over.
+//! `cargo xtask rules`: every rule has a test that fails when the rule is flipped.
 //!
-//! The unit tests of `sched` run once for each rule, with that rule the other way round in
-//! all presets (`turn_over` in `kernel.rs`). A rule whose turning breaks no test has no
-//! drawing that shows what it does.
+//! The unit tests of `sched` run once for each rule, with that rule inverted in all presets (`turn_over` in
+//! `kernel.rs`). If no test fails, the rule has no drawing that shows what it does.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,10 +9,10 @@ use std::process::{Command, Stdio};
 use rayon::prelude::*;
 use schedlab::sched::{Feature, Rules};
 
-/// Tests about switches as such, which would notice any change, and long random ones.
+/// Tests about switches as such, which would detect any change, and long random ones.
 const SKIPPED: [&str; 4] = ["kernel::", "features::", "rules::", "disorder::"];
 
-/// Rules that no unit test of `sched` can notice, and why.
+/// Rules that no unit test of `sched` can detect, and why.
 const UNSEEN: [(&str, &str); 8] = [
     ("PIPE_WAKE", "the engine obeys it, in the crate sim"),
     ("POOL_SENDS_BACK", "the audit obeys it"),
@@ -25,7 +24,7 @@ const UNSEEN: [(&str, &str); 8] = [
     ("TG_LOAD_CLOCK", "the two clocks are equal: all callers have just updated that of the run queue"),
 ];
 
-/// Tries every rule, or those named, and reports which no test would miss.
+/// Tries every rule, or the named ones, and reports those for which no test fails.
 pub fn run(names: &[String]) -> Result<(), String> {
     let tests = test_binary()?;
     if !passes(&tests, "") {
@@ -48,7 +47,7 @@ pub fn run(names: &[String]) -> Result<(), String> {
     if missed.is_empty() { Ok(()) } else { Err(format!("no test notices: {}", missed.join(", "))) }
 }
 
-/// Whether all tests pass with a rule turned over.
+/// Whether all tests pass with a rule flipped.
 fn passes(tests: &Path, rule: &str) -> bool {
     let mut command = Command::new(tests);
     command.env("SCHEDLAB_TURN_OVER", rule).env("RUST_BACKTRACE", "0").args(["--quiet", "--test-threads=1"]);

@@ -13,7 +13,7 @@ pub fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Folders in a folder, in order, but those of recordings that did not come to their end.
+/// Folders in a folder, in order, except those of incomplete recordings.
 pub fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let paths = entries.flatten().map(|entry| entry.path());
@@ -23,7 +23,7 @@ pub fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(folders)
 }
 
-/// The name of a folder or file, without where it lies.
+/// The name of a folder or file, without its path.
 pub fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -44,20 +44,20 @@ impl Section {
         format!("<!-- {}: end -->", self.name)
     }
 
-    /// The document with another text there.
+    /// The document with its section replaced.
     pub fn with(&self, document: &str, text: &str) -> Result<String, String> {
         let [before, _, after] = self.split(document)?;
         Ok(format!("{before}{}\n\n{text}\n{}{after}", self.begin(), self.end()))
     }
 
-    /// Writes another text there.
+    /// Replaces the section in the document.
     pub fn write(&self, text: &str) -> Result<(), String> {
         let path = root().join(self.document);
         let document = self.with(&read(&path)?, text)?;
         fs::write(&path, document).map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// What stands before it, in it, and after.
+    /// The text before it, in it, and after it.
     pub fn split<'a>(&self, document: &'a str) -> Result<[&'a str; 3], String> {
         let (begin, end) = (self.begin(), self.end());
         let missing = |mark: &str| format!("{} has no line {mark}", self.document);
@@ -90,7 +90,7 @@ pub fn documents() -> Result<Vec<(String, String)>, String> {
     Ok(found)
 }
 
-/// Files with an extension, but those of builds and hidden folders.
+/// Files with an extension, except those of builds and hidden folders.
 fn walk(folder: &Path, extension: &str, found: &mut Vec<(String, String)>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for entry in entries {

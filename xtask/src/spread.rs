@@ -1,8 +1,8 @@
-//! What the kernel itself does otherwise from boot to boot: `groundtruth/spread.tsv`.
+//! How the kernel itself varies from boot to boot: `groundtruth/spread.tsv`.
 //!
-//! Recordings made again of the same programs, under the same kernel on the same machine, measured by the folds of the closed
-//! loop. The file holds their figures; the recordings are too large for the tree. Figures of one recording are no yardstick
-//! where another boot would have given others. The simulator sees none of this.
+//! Repeated recordings of the same programs, under the same kernel on the same machine, measured by the folds of the
+//! closed loop. The file contains their figures; the recordings are too large for the tree. Figures of one recording
+//! are not a standard if another boot would have given others. The simulator uses none of this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -30,11 +30,11 @@ pub struct Again {
     pub figures: [f64; ROWS.len()],
     /// Shares of hogs by nice value, from the lowest on; empty for other loads.
     pub shares: Vec<f64>,
-    /// For each of the pairs the share of the first, and how long both were together, ms.
+    /// For each pair the share of the first, and how long both were together, ms.
     pub pairs: Vec<(f64, f64)>,
 }
 
-/// The recordings made again, by kernel, machine and load.
+/// The repeated recordings, by kernel, machine and load.
 #[derive(Default)]
 pub struct Spread {
     loads: BTreeMap<[String; 3], Vec<Again>>,
@@ -44,7 +44,7 @@ impl Spread {
     /// Reads the file.
     ///
     /// # Errors
-    /// A file that cannot be read, or a line that is none.
+    /// A file that cannot be read, or a line that is not valid.
     pub fn read() -> Result<Spread, String> {
         Spread::parse(&read(&source::root().join(FILE))?)
     }
@@ -58,12 +58,12 @@ impl Spread {
         Ok(spread)
     }
 
-    /// Those of a load; none if it was recorded but once.
+    /// Those of a load; empty if it was recorded only once.
     pub fn of(&self, kernel: &str, machine: &str, load: &str) -> &[Again] {
         self.loads.get(&[kernel, machine, load].map(str::to_string)).map_or(&[], Vec::as_slice)
     }
 
-    /// For a kernel's hogs: of each pair the share of the first over all recordings made again, and how long both were
+    /// For a kernel's hogs: the share of the first of each pair over all repeated recordings, and how long both were
     /// together, ms.
     pub fn pairs(&self, kernel: &str) -> Vec<((i8, i8), f64, f64)> {
         let all = || self.loads.iter().filter(|(key, _)| key[0] == kernel).flat_map(|(_, again)| again);
@@ -152,7 +152,7 @@ pub fn recording(folder: &Path, machine: &Machine, kernel: &Kernel) -> Result<(P
     Ok((program, figures))
 }
 
-/// The figures of a load as words between tabs.
+/// The figures of a load, separated by tabs.
 fn measured(place: &Path, kernel: &str, of: &str, load: &str) -> Result<String, String> {
     let machine = machine(of, &read(&place.join("facts/topology.txt"))?).map_err(|e| e.to_string())?;
     let kernel = Kernel::parse(kernel).map_err(|e| e.to_string())?;
@@ -183,13 +183,13 @@ fn pair_of(company: &Company, pair: (i8, i8)) -> (f64, f64) {
     (share, together.0 as f64 / 1e6)
 }
 
-/// `Debian 6.1.176-1 (2026-07-02)` of what `uname -a` says.
+/// `Debian 6.1.176-1 (2026-07-02)` from the output of `uname -a`.
 fn build(uname: &str) -> String {
     let from = uname.find("Debian").unwrap_or(0);
     uname[from..].split(" x86_64").next().unwrap_or_default().trim().to_string()
 }
 
-/// What the emulator was given for its random numbers.
+/// The seed of the emulator's random numbers.
 pub fn seed(qemu: &str) -> String {
     let mut words = qemu.split_whitespace().skip_while(|&word| word != "-seed");
     words.nth(1).unwrap_or("-").to_string()

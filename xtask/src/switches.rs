@@ -1,8 +1,8 @@
-//! `cargo xtask switches`: kernels with one switch turned over, judged with that switch and without.
+//! `cargo xtask switches`: kernels with one switch flipped, judged with that switch and without.
 //!
-//! `groundtruth/guest/switches.sh` made the recordings, `traces/KERNEL/2x1x4-switches/SETTING-LOAD`; what was in force lies
-//! beside each. The table is a section of `docs/switches.md`. A switch that decides what it decides in the kernel explains
-//! its recording; what the rules explain as badly without it says nothing of it.
+//! `groundtruth/guest/switches.sh` made the recordings, `traces/KERNEL/2x1x4-switches/SETTING-LOAD`; the active
+//! settings are beside each. The table is a section of `docs/switches.md`. A switch that works as in the kernel
+//! explains its recording; if the rules explain it equally well without the switch, the recording does not test it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,7 +19,7 @@ const SECTION: Section = Section { document: "docs/switches.md", name: "switches
 /// The folder of each kernel.
 pub const FOLDER: &str = "2x1x4-switches";
 
-/// The setting in which nothing is turned over.
+/// The setting in which nothing is changed.
 pub const PLAIN: &str = "plain";
 
 /// Writes the section.
@@ -30,7 +30,7 @@ pub fn run() -> Result<(), String> {
     SECTION.write(&text(&audits()?))
 }
 
-/// A recording, judged with what was in force and with what usually is.
+/// A recording, judged with its active settings and with the defaults.
 struct Switched {
     kernel: &'static str,
     setting: String,
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// Kernel, switch, and how many decisions of its recording differ at least without it.
+    /// Kernel, switch, and the minimum number of decisions of its recording that differ without it.
     const SHOWN: [(&str, &str, u64); 12] = [
         ("6.1", "NO_GENTLE_FAIR_SLEEPERS", 20),
         ("6.1", "NO_START_DEBIT", 30),
@@ -131,7 +131,7 @@ mod tests {
         for (kind, goal) in KINDS.into_iter().zip(GOALS) {
             let mut counts = Counts::default();
             audits.iter().for_each(|switched| counts.add(&switched.with.of(kind).counts));
-            // No setting has tasks of real time that wait for each other.
+            // No setting has real-time tasks that wait for each other.
             assert_eq!(counts.decided() == 0, kind == Decision::Push, "{}", kind.name());
             let agreement = counts.agreement().unwrap_or(1.0) * 100.0;
             assert!(agreement >= goal.max(97.0), "{}: {counts:?}", kind.name());

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::{kernel_map, links, source, unknown, words};
 
-/// Crates in the order in which they may use each other: each uses only what stands before it.
+/// Crates in the order in which they may use each other: each uses only earlier ones.
 const ORDER: [(&str, &[&str]); 22] = [
     ("units", &[]),
     ("topology", &["units"]),
@@ -55,13 +55,13 @@ const ORDER: [(&str, &[&str]); 22] = [
     ),
 ];
 
-/// Lines a file may have before it counts as two ideas.
+/// Maximum lines of a file.
 const LINES_MAX: usize = 700;
 
 /// Prints what is wrong.
 ///
 /// # Errors
-/// The number of things that are.
+/// The number of problems.
 pub fn check() -> Result<(), String> {
     let mut wrong = kernel_map::stale()?;
     let files = source::rust_files()?;

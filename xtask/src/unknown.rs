@@ -19,7 +19,7 @@ pub fn write() -> Result<(), String> {
     BEYOND.write(&beyond())
 }
 
-/// What in the document differs from the list: a table, or a fact without a heading.
+/// Differences between the document and the list: a table, or a fact without a heading.
 ///
 /// # Errors
 /// A document without the sections, or one that cannot be read.

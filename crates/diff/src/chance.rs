@@ -6,16 +6,16 @@
 
 use serde::Serialize;
 
-/// A difference, and how it compares with what chance alone gives.
+/// A difference, compared with chance alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Chance {
-    /// The difference, B less A.
+    /// The difference, B minus A.
     pub difference: f64,
     /// Chance alone stays within this in 95 of 100 cases.
     pub within: f64,
 }
 
-/// Standard deviations that hold 95 % of a normal distribution.
+/// Number of standard deviations that contain 95 % of a normal distribution.
 const TWO_SIDED_95: f64 = 1.96;
 
 impl Chance {

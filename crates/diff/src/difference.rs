@@ -61,7 +61,7 @@ pub struct ReasonShare {
     pub counts: [u64; 2],
     /// Its share of the decisions of that kind in each, percent.
     pub shares: [f64; 2],
-    /// The change in percentage points, and what chance gives.
+    /// The change in percentage points, compared with chance.
     pub chance: Chance,
 }
 
@@ -84,7 +84,7 @@ pub struct KindOfTask {
     pub preempted: [u64; 2],
     /// How often they were moved.
     pub moved: [u64; 2],
-    /// Share of CPU time that was spent on other CPUs (LLCs where the machine is known) than in the other trace, percent.
+    /// Share of CPU time that was spent on other CPUs (LLCs if the machine is known) than in the other trace, percent.
     pub elsewhere: f64,
     /// CPUs, or LLCs, with the largest shares of their time, percent, in each trace.
     pub places: [Vec<(String, f64)>; 2],
@@ -99,7 +99,7 @@ pub struct Counted {
     pub counts: [u64; 2],
     /// Per second in each.
     pub rates: [f64; 2],
-    /// The change of the rate, and what chance gives.
+    /// The change of the rate, compared with chance.
     pub chance: Chance,
 }
 
@@ -200,7 +200,7 @@ fn reasons(a: &Side, b: &Side) -> Vec<ReasonShare> {
             });
         }
     }
-    // A stable sort keeps kinds and names in order where changes are alike.
+    // A stable sort keeps kinds and names in order if changes are equal.
     found.sort_by(|x, y| y.chance.difference.abs().total_cmp(&x.chance.difference.abs()));
     found
 }

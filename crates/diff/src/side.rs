@@ -1,4 +1,4 @@
-//! What one trace shows about its tasks: where the scheduler put them, step by step, and the totals.
+//! What one trace shows about its tasks: where the scheduler placed them, step by step, and the totals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ const STEPS: usize = 1 << 16;
 /// A decision about a task, as any trace shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It was placed on a CPU when it was born or woken; with the reason if the trace contains it.
+    /// It was placed on a CPU when created or woken; with the reason if the trace contains it.
     Placed {
-        /// Whether it was born.
+        /// Whether it was created.
         born: bool,
         /// The CPU chosen.
         cpu: CpuId,
@@ -25,7 +25,7 @@ pub enum Step {
     },
     /// It was moved to another CPU while it waited.
     Moved(CpuId),
-    /// It had to leave its CPU while runnable.
+    /// It was preempted.
     Preempted,
     /// It left its CPU by itself.
     Left,
@@ -50,7 +50,7 @@ pub struct TaskOfSide {
     pub pid: Pid,
     /// Its latest name.
     pub comm: Comm,
-    /// The index of its parent, if the trace shows its birth.
+    /// The index of its parent, if the trace shows its creation.
     pub parent: Option<usize>,
     /// Its decisions in order, each with its time.
     pub steps: Vec<(Time, Step)>,
@@ -72,11 +72,11 @@ pub struct TaskOfSide {
 pub struct Counts {
     /// Switches between tasks.
     pub switches: u64,
-    /// Tasks that had to leave while runnable.
+    /// Preemptions.
     pub preemptions: u64,
     /// Wake-ups.
     pub wakeups: u64,
-    /// Tasks that were born.
+    /// New tasks.
     pub forks: u64,
     /// Moves to another CPU.
     pub migrations: u64,

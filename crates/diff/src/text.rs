@@ -1,4 +1,4 @@
-//! A difference for people.
+//! A difference as text.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};

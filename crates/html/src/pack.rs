@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use schedlab_timeline::{Chunk, ChunkHead, Class, Head};
 
-/// Size limit of a page's data: 20 MB less what scripts and tables need.
+/// Size limit of a page's data: 20 MB minus the space for scripts and tables.
 pub const ROOM: usize = 19_000_000;
 
 /// Bytes as deflated by zlib.
@@ -80,7 +80,7 @@ impl Packer {
                     return;
                 }
                 let section = &mut sections[class as usize];
-                // An empty section takes no room.
+                // An empty section takes no space.
                 if section.as_ref().is_some_and(|section| !section.is_empty()) {
                     self.used -= in_base64(section.take().map_or(0, |section| section.len()));
                 }

@@ -66,7 +66,7 @@ pub struct Place {
     pub from: f64,
     /// Last instant.
     pub to: f64,
-    /// A CPU to look at.
+    /// The CPU to show.
     pub cpu: Option<u16>,
     /// A description of what is there, in a sentence.
     pub what: String,
@@ -161,7 +161,7 @@ fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
     }
 }
 
-/// A place, with a button that shows it where there are scripts.
+/// A place, with a button that shows it if scripts are enabled.
 fn write_place(out: &mut dyn Write, place: &Place) -> io::Result<()> {
     let cpu = place.cpu.map_or(String::new(), |cpu| format!(" data-cpu=\"{cpu}\""));
     writeln!(

@@ -235,7 +235,7 @@ impl Display for Matrix {
             Escaped(&self.name),
             Escaped(&title)
         )?;
-        // Names of columns stand side by side, and need room for the longest.
+        // Names of columns are side by side, and need space for the longest.
         let longest = self.places.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         let every = ((8.0 * longest as f64).max(14.0) / cell).ceil() as usize;
         for (at, name) in self.places.iter().enumerate().step_by(every.max(1)) {

@@ -1,4 +1,4 @@
-//! Intervals by drawing again from the samples themselves.
+//! Intervals by resampling.
 //!
 //! For statistics without a formula, and for samples too skewed for one: draw as many samples as there were, with
 //! replacement, compute the statistic, repeat. For few samples the plain percentiles of the results are too narrow and
@@ -12,7 +12,7 @@ use crate::{Estimate, Interval, Rng, normal_quantile, normal_sf};
 pub struct Bootstrap {
     /// How many sets to draw.
     pub resamples: usize,
-    /// Of the interval, between 0 and 1.
+    /// Confidence of the interval, between 0 and 1.
     pub confidence: f64,
     /// The same seed draws the same sets.
     pub seed: u64,

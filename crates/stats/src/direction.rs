@@ -1,11 +1,11 @@
-//! Which way a metric is good.
+//! Which direction of a metric is better.
 
 use std::fmt;
 
 /// Whether a lower or a higher value is better.
 ///
-/// mmtests calls this the preferred value, and lets it decide the mean as well: times
-/// are averaged arithmetically, rates harmonically.
+/// mmtests calls this the preferred value, and lets it also decide the mean: times are averaged
+/// arithmetically, rates harmonically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Times, latencies, migrations.

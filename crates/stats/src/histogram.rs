@@ -18,7 +18,7 @@ const BUCKETS: usize = (64 - PRECISION_BITS as usize + 1) * PER_OCTAVE;
 pub struct Histogram {
     /// `BUCKETS` long once a value is counted; empty before, and when `packed` has the counts.
     counts: Box<[u64]>,
-    /// The buckets in use and their counts, in order, of a histogram that is complete.
+    /// The buckets in use and their counts, in order, of a complete histogram.
     packed: Box<[(u16, u32)]>,
     n: u64,
     sum: u128,
@@ -27,7 +27,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// How far a percentile may lie from a true value, relative to it.
+    /// Maximum relative error of a percentile.
     pub const ERROR_MAX: f64 = 0.5 / PER_OCTAVE as f64;
 
     /// Empty. Takes 58 KiB from the first value on, and never more.
@@ -59,7 +59,7 @@ impl Histogram {
         &mut self.counts
     }
 
-    /// Keeps the buckets in use alone: a few hundred bytes for a histogram that is complete. It can still count.
+    /// Keeps only the buckets in use: a few hundred bytes for a complete histogram. It can still count.
     pub fn pack(&mut self) {
         // A count beyond 32 bits has no room in the packed form.
         if self.counts.iter().all(|&count| u32::try_from(count).is_ok()) {
@@ -75,7 +75,7 @@ impl Histogram {
         counted.filter(|(_, count)| *count > 0).chain(packed)
     }
 
-    /// Adds all that `other` counted.
+    /// Adds everything that `other` counted.
     pub fn merge(&mut self, other: &Histogram) {
         if other.n > 0 {
             let counts = self.unpack();
@@ -143,7 +143,7 @@ impl Histogram {
     }
 }
 
-/// By what they counted, packed or not.
+/// Compares the counts, packed or not.
 impl PartialEq for Histogram {
     fn eq(&self, other: &Histogram) -> bool {
         let whole = |h: &Histogram| (h.n, h.sum, h.min, h.max);

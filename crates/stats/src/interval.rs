@@ -1,4 +1,4 @@
-//! A number, and how far it may be wrong.
+//! A number and its uncertainty.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ impl fmt::Display for Interval {
 pub struct Estimate {
     /// The best guess.
     pub value: f64,
-    /// Where the true value lies, with the confidence that was asked for.
+    /// The range of the true value, at the requested confidence.
     pub interval: Interval,
 }
 

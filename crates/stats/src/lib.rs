@@ -5,9 +5,8 @@
 //! runs with the same seed on both sides are compared pair by pair ([`Paired`]), and the answer is a word
 //! ([`Verdict`]).
 //!
-//! Floats are welcome here and nowhere further down. The same samples give the same
-//! bits on every host: sums run in a fixed order, `libm` stands in for the C library,
-//! and whatever draws at random names its seed.
+//! Floats are allowed here, but not in the crates below. The same samples give the same bits on every host:
+//! sums run in a fixed order, `libm` replaces the C library, and whatever draws at random names its seed.
 
 mod bootstrap;
 mod diff;

@@ -1,9 +1,9 @@
 //! Mean and variance of a stream, in three numbers.
 //!
-//! Welford's update does not lose digits when the mean is large beside the spread, as
-//! sums of squares do. Two halves of a stream can be summed apart and merged; the result
-//! depends on which parts are merged in which order, so callers merge in the order of
-//! their seeds or CPUs, never in the order in which threads finish.
+//! Welford's update does not lose digits when the mean is large relative to the spread, as sums of squares
+//! do. Two halves of a stream can be summed separately and merged; the result depends on which parts are
+//! merged in which order, so callers merge in the order of their seeds or CPUs, never in the order in which
+//! threads finish.
 
 /// Count, mean and sum of squared distances from the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Nothing seen yet.
+    /// No values yet.
     pub const fn new() -> Moments {
         Moments { n: 0, mean: 0.0, m2: 0.0 }
     }

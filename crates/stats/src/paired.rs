@@ -18,9 +18,9 @@ use crate::{Direction, Estimate, Interval, mean_t};
 /// Which mean the two sides are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mean {
-    /// Of times: the sum matters.
+    /// For times: the sum matters.
     Arithmetic,
-    /// Of rates: the time they stand for matters.
+    /// For rates: the time they represent matters.
     Harmonic,
 }
 
@@ -37,8 +37,8 @@ pub struct Paired {
     pub value: f64,
     /// value / base - 1; `None` when the baseline's mean is zero.
     pub change: Option<f64>,
-    /// Where the true change lies. `None` for fewer than two pairs, or when the baseline cannot be distinguished from
-    /// zero.
+    /// The interval of the true change. `None` for fewer than two pairs, or when the baseline cannot be distinguished
+    /// from zero.
     pub interval: Option<Interval>,
     /// The mean of value - base, arithmetic always; `None` for fewer than two pairs.
     pub difference: Option<Estimate>,
@@ -97,7 +97,7 @@ fn fieller(above: &[f64], below: &[f64], ratio: f64, confidence: f64) -> Option<
     }
     let below_mean = average(below);
     let residuals: Vec<f64> = above.iter().zip(below).map(|(a, b)| a - ratio * b).collect();
-    // In every pair the one is as many times the other: that is not in doubt, however the pairs scatter.
+    // The ratio is the same in every pair, so it is certain, whatever the spread of the pairs.
     if residuals.iter().all(|&residual| residual == 0.0) {
         return Some(Interval { low: ratio - 1.0, high: ratio - 1.0 });
     }

@@ -1,8 +1,8 @@
 //! Rank tests: they ask only which value is larger, so one wild outlier weighs no
 //! more than any other.
 //!
-//! Exact by counting when there are no ties and few enough values, else by the normal
-//! approximation with corrections for ties and for continuity.
+//! Exact by counting when there are no ties and few enough values, otherwise by the normal approximation with
+//! corrections for ties and for continuity.
 
 use std::cmp::Ordering;
 

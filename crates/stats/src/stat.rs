@@ -13,7 +13,7 @@ pub enum Stat {
     Min,
     /// The arithmetic mean of times, the harmonic mean of rates.
     Mean,
-    /// How far samples lie from the mean.
+    /// The spread around the mean.
     Stddev,
     /// The standard deviation in percent of the mean.
     CoeffVar,

@@ -14,9 +14,8 @@ const SELECTIONS: usize = 1000;
 
 /// The mean over `iterations` with its sub-selection interval at level `alpha`.
 ///
-/// Iterations too short to draw from (80 % of one sample is none) are taken together as
-/// one, which is what a lab with one number per run has. `None` when even that is too
-/// short, or when a harmonic mean does not exist.
+/// Iterations too short to draw from (80 % of one sample is none) are pooled into one, which is what a lab
+/// with one number per run has. `None` when even that is too short, or when a harmonic mean does not exist.
 pub fn submean(iterations: &[&[f64]], direction: Direction, alpha: f64, seed: u64) -> Option<Estimate> {
     let pooled: Vec<f64>;
     let pooled_slice: [&[f64]; 1];

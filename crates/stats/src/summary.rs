@@ -34,7 +34,7 @@ impl Summary {
         self.best_first.len()
     }
 
-    /// Which way is better.
+    /// Which direction is better.
     pub fn direction(&self) -> Direction {
         self.direction
     }
@@ -106,7 +106,7 @@ impl Summary {
         (squares / n as f64).sqrt() * mean * mean
     }
 
-    /// The printed kind of mean over the best `percent` of the samples, one at least.
+    /// The printed kind of mean over the best `percent` of the samples, at least one.
     pub fn best_mean(&self, percent: f64) -> f64 {
         let best = &self.best_first[..self.n().min(self.count(percent))];
         match self.direction {
@@ -120,7 +120,7 @@ impl Summary {
         self.best_first.get(self.count(percent) - 1).copied().unwrap_or(f64::NAN)
     }
 
-    /// How many samples the best `percent` are, rounded down, one at least.
+    /// How many samples the best `percent` are, rounded down, at least one.
     fn count(&self, percent: f64) -> usize {
         assert!((0.0..=100.0).contains(&percent), "{percent} %");
         ((self.n() as f64 * percent / 100.0) as usize).max(1)

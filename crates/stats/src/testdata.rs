@@ -7,7 +7,7 @@ pub(crate) const A: [f64; 10] = [22.1, 23.4, 21.9, 22.8, 24.0, 22.5, 21.7, 23.1,
 pub(crate) const B: [f64; 10] = [20.3, 21.5, 20.8, 20.1, 21.9, 20.6, 19.8, 21.0, 20.4, 20.7];
 /// The same seeds under one that makes no difference.
 pub(crate) const C: [f64; 10] = [22.4, 23.1, 22.0, 22.9, 23.6, 22.8, 21.6, 23.3, 22.1, 22.7];
-/// Few, and spread far to one side.
+/// Few, and skewed to one side.
 pub(crate) const D: [f64; 5] = [20.0, 35.0, 21.0, 50.0, 19.0];
 /// Skewed: two of twelve dominate the mean.
 pub(crate) const X: [f64; 12] = [3.2, 1.1, 0.4, 7.9, 2.5, 1.8, 0.9, 12.3, 2.2, 1.4, 0.7, 4.4];

@@ -20,9 +20,9 @@ use crate::{Direction, Interval, Paired};
 /// What a comparison found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The change is real, and for the good.
+    /// The change is real, and an improvement.
     Better,
-    /// The change is real, and for the worse.
+    /// The change is real, and a regression.
     Worse,
     /// Any change is too small to matter.
     NoDifference,
@@ -51,10 +51,10 @@ pub struct Judge {
     pub pairs_min: usize,
 }
 
-/// A change smaller than this fraction, which prints as 0.000 %, is none, however sure it is.
+/// A change smaller than this fraction, which prints as 0.000 %, is none, however certain it is.
 const NO_CHANGE: f64 = 5e-6;
 
-/// More pairs than this are no advice.
+/// The maximum number of pairs to advise.
 const PAIRS_ADVISED_MAX: usize = 100_000;
 
 impl Default for Judge {
@@ -94,11 +94,11 @@ impl Judge {
         }
     }
 
-    /// About how many pairs would give an answer, if runs continue to scatter as they do and the change is what it
-    /// seems to be. `None` if that cannot be estimated: for one pair, or where there is no relative change.
+    /// About how many pairs would give an answer, if the spread and the change stay the same. `None` if that
+    /// cannot be estimated: for one pair, or if there is no relative change.
     pub fn pairs_needed(&self, paired: &Paired, confidence: f64) -> Option<usize> {
         let (interval, change) = (paired.interval?, paired.change?);
-        // Either the interval comes to leave out zero, or it comes to fit into what does not matter.
+        // Either the interval will exclude zero, or it will be within the negligible range.
         let target = change.abs().max(self.negligible - change.abs());
         let half = (interval.high - interval.low) / 2.0;
         let width = |n: usize| t_two_sided(confidence, n - 1) / (n as f64).sqrt();
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn no_difference_needs_evidence_too() {
         check(&zip(&A, &C), Direction::Lower, "no difference");
-        // As close in the mean, but these five say nothing.
+        // The mean is as close, but these five are not conclusive.
         check(&zip(&[22.0, 23.0, 22.5, 23.5, 22.2], &D), Direction::Lower, "too few runs");
     }
 

@@ -242,8 +242,8 @@ impl<F: FnMut(Chunk)> Builder<F> {
         self.marks.values.push(value);
     }
 
-    /// Keeps a value of the scheduler's state as a mark: a task's as its own, any other as the idle task's, with what it is of
-    /// in front of its name.
+    /// Keeps a value of the scheduler's state as a mark: a task's value as its own, any other as the idle task's, with
+    /// the subject before its name.
     fn state(&mut self, now: u64, task: Option<Pid>, of: &str, point: &str, name: &str, value: i64) {
         match task {
             Some(pid) => {

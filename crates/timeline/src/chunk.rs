@@ -14,7 +14,7 @@ pub enum Class {
     Placements,
     /// The CPUs that placements examined.
     Candidates,
-    /// Whether running tasks made way.
+    /// Whether running tasks were preempted.
     Preemptions,
     /// Which tasks were picked.
     Picks,

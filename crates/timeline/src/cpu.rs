@@ -111,7 +111,7 @@ impl Cpu {
         self.stolen_by.push(name);
     }
 
-    /// Cuts what is still going on at the end of a chunk.
+    /// Cuts stretches in progress at the end of a chunk.
     pub fn cut(&mut self, now: u64) {
         if let Some((since, name)) = self.handler
             && since < now

@@ -57,7 +57,7 @@ impl Decisions {
         self.nr_candidates.push((self.candidates.len() - candidates) as u32);
     }
 
-    /// Adds a remark: its category in place of the kind of decision, its name in place of the reason.
+    /// Adds a remark, with its category as the kind of decision and its name as the reason.
     pub fn remark(&mut self, remark: &Remark<'_>, now: u64, tasks: &mut Tasks, names: &mut Names) {
         self.times.push(now);
         self.cpus.push(remark.cpu.0);
@@ -78,7 +78,7 @@ impl Decisions {
 
     fn field(&mut self, name: &'static str, value: &Value<'_>, names: &mut Names) {
         match (name, value) {
-            // Stored in columns of their own.
+            // Stored in separate columns.
             ("pid" | "reason" | "how", _) => {}
             (_, Value::Numbers(numbers)) => {
                 for (name, number) in numbers.iter() {

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Head {
     /// Version of the columns.
     pub version: u32,
-    /// Title for people.
+    /// Title for display.
     pub title: String,
     /// First instant by the clock of the trace, ns; every other time counts from here.
     pub start_ns: String,
@@ -16,11 +16,11 @@ pub struct Head {
     pub duration: u64,
     /// Events read.
     pub events: u64,
-    /// Events that the recorder lost, as far as they are counted.
+    /// Events that the recorder lost, if counted.
     pub lost_events: u64,
     /// Places where the recorder lost events.
     pub losses: u64,
-    /// Where each CPU sits.
+    /// The position of each CPU.
     pub cpus: Cpus,
     /// The tasks.
     pub tasks: TaskColumns,
@@ -38,7 +38,7 @@ pub struct Head {
     pub overview: Vec<u8>,
 }
 
-/// Where each CPU sits, and what it did. Every column has one entry per CPU.
+/// The position of each CPU, and its totals. Every column has one entry per CPU.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cpus {
     /// Name of the machine; empty if it is not known.

@@ -1,7 +1,7 @@
-//! The tasks of a trace, each with a number of its own.
+//! The tasks of a trace, each with its own number.
 //!
-//! A pid may be reused: a task born with a pid that another task had is a different task. Two numbers are reserved:
-//! [`IDLE`] is the idle task of every CPU, [`UNKNOWN`] any task that ran while the recording lost events.
+//! A pid may be reused: a task created with a pid that another task had is a different task. Two numbers are
+//! reserved: [`IDLE`] is the idle task of every CPU, [`UNKNOWN`] any task that ran while the recording lost events.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ pub(crate) struct Task {
     pub dead: bool,
 }
 
-/// All tasks seen so far.
+/// All tasks so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks {
     all: Vec<Task>,
@@ -51,7 +51,7 @@ impl Tasks {
         Tasks { all: vec![named("idle"), unknown], by_pid: HashMap::new() }
     }
 
-    /// The number of a task that is seen at a time.
+    /// The number of the task with a pid at a time.
     pub fn number(&mut self, pid: Pid, now: u64) -> u32 {
         if pid == Pid::IDLE {
             return IDLE;
@@ -78,7 +78,7 @@ impl Tasks {
         &mut self.all[number as usize]
     }
 
-    /// Learns names, parents and births from an event.
+    /// Learns names, parents and creations of tasks from an event.
     pub fn learn(&mut self, event: &Event, now: u64) {
         match &event.kind {
             Kind::SchedSwitch { prev_comm, prev_pid, next_comm, next_pid, .. } => {

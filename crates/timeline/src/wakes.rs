@@ -48,7 +48,7 @@ impl Wakes {
         {
             return;
         }
-        // A waking may concern a task that is awake as well; it does not wait.
+        // A waking may also concern a task that is awake; it does not wait.
         if tasks.get(wakee).awake {
             return;
         }
@@ -74,7 +74,7 @@ impl Wakes {
         self.flags.push(u8::from(wake.in_interrupt) | u8::from(wake.is_new) << 1);
     }
 
-    /// A task that has left its CPU for good is woken no more.
+    /// A task that has left its CPU for good is no longer woken.
     pub fn dead(&mut self, task: u32) {
         self.pending.remove(&task);
     }

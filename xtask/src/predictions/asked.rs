@@ -1,9 +1,10 @@
-//! How `schedlab compare` is asked for what a row compares: no row needs a script.
+//! The `schedlab compare` command for each row, so that no row needs a script.
 
 use super::figure::{Count, Figure};
 use super::row::{Row, Side};
 
-/// The `--metric` that prints a figure; none for a measure of the workload, which `compare` prints unasked.
+/// The `--metric` that prints a figure; `None` for a measure of the workload, which `compare` prints by
+/// default.
 pub fn metric(figure: &Figure) -> Option<String> {
     let of_kind = |name: &str, kind: &str| Some(format!("{name}:{kind}"));
     match figure {
@@ -27,7 +28,7 @@ pub fn metric(figure: &Figure) -> Option<String> {
         Figure::Fairness(of) => of_kind("cpu-least/most", of),
         Figure::Share(of) => of_kind("cpu-share", of),
         Figure::LastCpu(of) => of_kind("last-cpu", of),
-        // How many new tasks each CPU was given; the score looks at the first ones alone.
+        // How many new tasks each CPU got; the score only considers the first ones.
         Figure::Spread(_) => Some("forks-on".to_string()),
         Figure::Reason { kind, .. } => Some(format!("{kind}s-by")),
         Figure::Tried(_) => Some("wakeups-tried".to_string()),
@@ -62,7 +63,7 @@ pub fn command(row: &Row, sides: &[Side]) -> String {
     words.join(" ")
 }
 
-/// Whether a row of a figure's table is of a kind whose name begins so.
+/// Whether a row of a figure's table is of a kind whose name begins with that of the figure.
 #[cfg(test)]
 fn is_of(figure: &Figure, key: &str) -> bool {
     match figure {

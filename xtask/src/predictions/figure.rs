@@ -1,7 +1,7 @@
-//! What a row of the score compares: one number of a run, named in the row.
+//! The figure that a row of the score compares: one number of a run, named in the row.
 //!
-//! Most are counted for every run already ([`schedlab::Folds`]); those of a kind of task are read by a sink of their
-//! own, which follows the tasks whose comm begins with the word that the figure names.
+//! Most are already counted for every run ([`schedlab::Folds`]). Those of a kind of task are computed by a separate
+//! sink, which follows the tasks whose comm begins with the word in the figure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,37 +16,37 @@ use schedlab_stats::{Direction, Histogram, Moments};
 /// A figure as a row names it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
-    /// `measure NAME`: what the workload measures by its marks, higher or lower is better as it says.
+    /// `measure NAME`: a measure of the workload's marks, with the direction that it defines.
     Measure(String),
     /// `elapsed`: seconds of the run.
     Elapsed,
     /// `balance-max`: the longest balance pass, us.
     BalanceMax,
-    /// `switches`, `task-switches`, `involuntary`, `wakeups`, `migrations`, `ipis`; with `/s` in a second.
+    /// `switches`, `task-switches`, `involuntary`, `wakeups`, `migrations`, `ipis`; with `/s` per second.
     Count { what: Count, per_second: bool },
-    /// `switches per MEASURE`, and so with other counts: for each of what a rate of the workload counts.
+    /// `switches per MEASURE`, and likewise for other counts: per unit of a rate of the workload.
     Per { what: Count, measure: String },
-    /// `latency PERCENT COMM`: a percentile of what tasks wait from their wake-up to their turn, us; `mean` for the mean.
+    /// `latency PERCENT COMM`: a percentile of the wait of tasks from wake-up to run, us; `mean` for the mean.
     Latency { percent: Option<f64>, of: String },
-    /// `run COMM`: how long such a task runs at a time, in the mean, ms.
+    /// `run COMM`: how long such a task runs at a time on average, ms.
     Stint(String),
-    /// `wait COMM`: how long it waits for its turn while it could go on, in the mean, ms.
+    /// `wait COMM`: how long it waits while runnable on average, ms.
     Wait(String),
     /// `switches of COMM`: how often such tasks leave a CPU.
     SwitchesOf(String),
-    /// `used COMM`: CPU time of such tasks, ms in a second.
+    /// `used COMM`: CPU time of such tasks, ms per second.
     Used(String),
-    /// `fairness COMM`: CPU time of the least served of such tasks, in percent of that of the best served.
+    /// `fairness COMM`: the least CPU time of such tasks, in percent of the largest.
     Fairness(String),
     /// `share COMM`: CPU time of such tasks in percent of that of all tasks.
     Share(String),
     /// `cpu COMM`: the CPU on which such a task begins to run after its last wake-up.
     LastCpu(String),
-    /// `spread N`: on how many CPUs the first N new tasks are put.
+    /// `spread N`: on how many CPUs the first N new tasks are placed.
     Spread(usize),
     /// `reason KIND NAME`: how many of 100 decisions of a kind (wakeup, fork, balance, preemption) had that reason.
     Reason { kind: String, name: String },
-    /// `tried NAME`: of 100 wake-ups that came as far as a step of the search for a CPU, how many it placed.
+    /// `tried NAME`: percent of the wake-ups reaching a step of the search for a CPU that this step placed.
     Tried(String),
 }
 
@@ -78,7 +78,7 @@ impl Count {
 }
 
 impl Figure {
-    /// Reads what a row says.
+    /// Parses the figure of a row.
     pub fn parse(text: &str) -> Result<Figure, String> {
         let mut words = text.split(' ');
         let verb = words.next().unwrap_or_default();
@@ -126,7 +126,7 @@ impl Figure {
         })
     }
 
-    /// Whether more is better. A figure that is neither counts as a number of its own.
+    /// Whether more is better. A figure without a direction is judged as a plain number.
     pub fn direction(&self, workload: &Workload) -> Direction {
         match self {
             Figure::Measure(name) => {
@@ -137,7 +137,7 @@ impl Figure {
         }
     }
 
-    /// What must be followed while the run streams by.
+    /// The sink that must follow the run.
     pub fn sink(&self) -> OfKind {
         let of = match self {
             Figure::Latency { of, .. }
@@ -162,7 +162,7 @@ impl Figure {
         }
     }
 
-    /// The figure of a run; none where it has none.
+    /// The figure of a run; `None` if it has none.
     pub fn value(&self, run: &Run, of_kind: &OfKind, workload: &Workload) -> Option<f64> {
         let seconds = run.elapsed.0 as f64 / 1e9;
         match self {
@@ -247,7 +247,7 @@ impl OfKind {
         self.of.as_ref().is_some_and(|of| comm.to_string().starts_with(of.as_str()))
     }
 
-    /// CPU time of each, also of one that never left its CPU since it came there.
+    /// CPU time of each, including those that never left their CPU.
     fn ran(&self) -> impl Iterator<Item = u64> {
         self.tasks.values().map(|task| task.ran + if task.runs { self.last.since(task.since).0 } else { 0 })
     }

@@ -41,9 +41,9 @@ pub struct Row {
     pub change: String,
     /// Files below `predictions/scenarios`: one, or one for each side.
     scenarios: Vec<String>,
-    /// The row of the scenario's tables; empty where it has one.
+    /// The row of the scenario's tables; empty if there is only one.
     key: String,
-    /// Which kernels of the scenario are compared, counted from 1; of a state one.
+    /// Which kernels of the scenario are compared, counted from 1; one for a state.
     kernels: Vec<usize>,
     pub figure: Figure,
     pub named: String,
@@ -53,7 +53,7 @@ pub struct Row {
     pub chosen: String,
 }
 
-/// One side of a row: a scenario that holds one kernel, and its row.
+/// One side of a row: a scenario with one kernel, and its row.
 pub struct Side {
     pub scenario: Scenario,
     pub row: schedlab::Row,
@@ -71,7 +71,7 @@ impl Files for Beside<'_> {
 /// Reads the file.
 ///
 /// # Errors
-/// The first line that cannot be understood.
+/// The first line that cannot be parsed.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Row>, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#') && !line.is_empty());
     let head = lines.next().map_or("", |(_, line)| line);

@@ -1,8 +1,8 @@
-//! Whether a simulated change is what was published: its sign, its size, its star.
+//! Whether a simulated change matches the published one: its sign, its size, its star.
 
 use schedlab_stats::{Direction, Paired};
 
-/// What a row says was published.
+/// The published result of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Published {
     /// A change, as the ratio of after to before.
@@ -13,32 +13,32 @@ pub enum Published {
     State(f64),
 }
 
-/// A smaller change counts as none, however sure it is: such changes are not published.
+/// A smaller change counts as none, however certain it is: such changes are not published.
 const LEAST: f64 = 0.01;
 
-/// How far a simulated null may lie from nothing to count as within two.
+/// How far a simulated null may be from zero to count as within two.
 const NULL_WITHIN: f64 = 0.05;
 
-/// What a run foretells.
+/// A prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foretold {
     pub before: f64,
     pub after: f64,
-    /// Change as a part of `before`, and the bounds of its 95 % interval where two runs or more were made.
+    /// Change as a part of `before`, and the bounds of its 95 % interval if there were at least two runs.
     pub change: f64,
     pub interval: Option<[f64; 2]>,
 }
 
-/// How a row came out.
+/// The result of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// As published; of a null, that there is no sure change.
+    /// As published; for a null, that there is no certain change.
     Right,
-    /// The other way, beyond doubt; of a null, that there is one.
+    /// Certainly the other way; for a null, that there is a certain change.
     Wrong,
-    /// A change was published, and none is sure.
+    /// A change was published, and none is certain.
     None,
-    /// It is sure as simulated, and goes the other way without idle states or with clocks that stand still.
+    /// It is certain as simulated, but goes the other way without idle states or with constant clocks.
     Coin,
 }
 
@@ -54,7 +54,7 @@ impl Sign {
 }
 
 impl Published {
-    /// Reads `A -> B`, `+12.5 %` or a number, as the kind of the row has it.
+    /// Reads `A -> B`, `+12.5 %` or a number, depending on the kind of the row.
     pub fn parse(kind: &str, text: &str) -> Result<Published, String> {
         let number = |word: &str| {
             word.trim()
@@ -101,7 +101,7 @@ impl Published {
 
     /// Whether the size is within a factor of two of what was published.
     ///
-    /// A change counts as so many times more or less: twice as much and half as much are as far from the same.
+    /// Changes are compared as ratios: doubling and halving are equally large.
     pub fn within_two(self, foretold: &Foretold) -> bool {
         let excess = |ratio: f64| ratio.max(1.0 / ratio) - 1.0;
         match self {
@@ -118,11 +118,11 @@ impl Published {
 }
 
 impl Foretold {
-    /// Of pairs of runs with one seed each.
+    /// The prediction from pairs of runs with one seed each.
     pub fn of(pairs: &[(f64, f64)], direction: Direction) -> Foretold {
         let paired = Paired::new(pairs, direction, 0.95);
         let change = paired.change.unwrap_or(if paired.value == paired.base { 0.0 } else { f64::INFINITY });
-        // Of a baseline that does not differ from zero a ratio has no bounds, but the difference has.
+        // With a baseline that does not differ from zero a ratio has no bounds, but the difference does.
         let of_difference = || {
             let difference = paired.difference?.interval;
             let bound = |x: f64| match paired.base {
@@ -140,7 +140,7 @@ impl Foretold {
         other.change.abs() >= LEAST && (other.change > 0.0) != (self.change > 0.0)
     }
 
-    /// Whether the change is beyond doubt, and large enough to matter.
+    /// Whether the change is certain, and large enough to matter.
     pub fn is_sure(&self) -> bool {
         let apart = self.interval.is_some_and(|[low, high]| low > 0.0 || high < 0.0);
         apart && self.change.abs() >= LEAST
