@@ -21,7 +21,7 @@ fn load(cpus: usize) -> Workload {
 
 fn main() {
     let tiny = common::is_tiny();
-    // A number of CPUs as argument measures only that.
+    // With a number of CPUs as argument only that machine is measured.
     let only = std::env::args().skip(1).find_map(|arg| arg.parse::<usize>().ok());
     println!("run and sleep, 2 tasks per CPU, 500 us each way");
     for (cpus, machine) in [(4, "4"), (64, "2x4x8"), (256, "2x16x8"), (1024, "4x32x8")] {

@@ -1,8 +1,8 @@
 //! Where simulated time went.
 //!
-//! What a CPU does for the kernel is charged to it part by part, where it is priced. Its tasks' own work and its
-//! idle time are counted apart, where time passes. So the three can be checked: they make up the time of the run,
-//! but for a path of the kernel that it ends in. The way back from an idle state is a part of the idle time.
+//! Kernel work is charged to its CPU part by part, where it is priced. The tasks' own work and the idle time are
+//! counted separately, where time passes. So the three can be checked: they add up to the time of the run, except
+//! for a kernel path that is unfinished at its end. Leaving an idle state counts as idle time.
 
 use schedlab_machine::Work;
 use schedlab_sched::Scheduler;
@@ -33,23 +33,23 @@ macro_rules! parts {
 parts! {
     /// System calls, what they do and what they copy.
     Call = "calls",
-    /// Waking tasks and queueing them, searches apart.
+    /// Waking tasks and queueing them, without the searches.
     Wakeup = "wake-ups",
     /// Searching for an idle CPU.
     Search = "searches",
     /// Balance passes.
     Pass = "balance passes",
-    /// Lines on their way from other caches.
+    /// Cache lines in transfer from other caches.
     Lines = "lines from other caches",
-    /// Waiting for lines and locks that others have, and for a task to leave its CPU.
+    /// Waiting for lines and locks that other CPUs hold, and for a task to leave its CPU.
     Waiting = "waiting for lines and locks",
-    /// Caches filled again after a move or after others ran.
+    /// Refilling caches after a migration or after other tasks ran.
     Refill = "refilling caches",
     /// Going to sleep and switching.
     Switch = "switches of tasks",
-    /// Interrupts, ticks and telling other CPUs.
+    /// Interrupts, ticks and notifying other CPUs.
     Irq = "interrupts",
-    /// On the way back from an idle state; the CPU counts as idle.
+    /// Leaving an idle state; the CPU counts as idle.
     IdleExit = "ways back from idle",
 }
 
@@ -67,13 +67,13 @@ pub struct Account {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfCpu {
     parts: Parts,
-    /// Time in which a task's work went on.
+    /// Time in which a task made progress.
     worked: u64,
-    /// What of that is in the parts already.
+    /// How much of that is already in the parts.
     within: u64,
-    /// Time without a task or a path of the kernel.
+    /// Time without a task or a kernel path.
     idle: u64,
-    /// What of that was the end of a path.
+    /// How much of that was the end of a path.
     ended: u64,
 }
 
@@ -83,17 +83,17 @@ impl OfCpu {
         self.parts[part as usize]
     }
 
-    /// What its tasks did themselves.
+    /// The tasks' own work.
     pub fn own_work(&self) -> u64 {
         self.worked.saturating_sub(self.within)
     }
 
-    /// Time in which it ran neither a task nor the kernel; ways back from idle states included.
+    /// Time in which it ran neither a task nor the kernel, exits from idle states included.
     pub fn idle(&self) -> u64 {
         self.idle.saturating_sub(self.ended)
     }
 
-    /// Time in which it was not idle: its tasks' own work, and all parts but the way back from idle.
+    /// Time in which it was not idle: its tasks' own work, and all parts but the exit from idle.
     pub fn busy(&self) -> u64 {
         self.own_work() + self.parts.iter().sum::<u64>() - self.part(Part::IdleExit)
     }
@@ -104,35 +104,35 @@ impl OfCpu {
         self.parts[part as usize] += ns;
     }
 
-    /// The same for what passes as a task's work.
+    /// The same for kernel work that counts as a task's work.
     pub(crate) fn charge_within(&mut self, part: Part, ns: u64) {
         self.charge(part, ns);
         self.within += ns;
     }
 
-    /// A task's work went on, or nothing did.
+    /// Time passed, with a task at work or with none.
     #[inline]
     pub(crate) fn passed(&mut self, ns: u64, works: bool) {
         *if works { &mut self.worked } else { &mut self.idle } += ns;
     }
 
-    /// It is idle from now on, but for the end of a path.
+    /// It is idle from now on, except for the end of a path.
     #[inline]
     pub(crate) fn path_ends(&mut self, ns: u64) {
         self.ended += ns;
     }
 
-    /// The end of a path that was charged does not take place.
+    /// The end of a path that was charged is skipped.
     pub(crate) fn left_out(&mut self, part: Part, ns: u64) {
         let ns = ns.min(self.parts[part as usize]);
         self.parts[part as usize] -= ns;
         self.ended -= ns.min(self.ended);
     }
 
-    /// What came since.
+    /// What was added since `begun`.
     ///
-    /// A path is charged where it starts, and what is left out of it is taken back later, so a part that ends just
-    /// after the cut can be less than it was there: it counts as nothing.
+    /// A path is charged where it starts, and what is skipped of it is subtracted later, so a part can be smaller
+    /// after the cut than at the cut: it then counts as zero.
     fn since(&self, begun: &OfCpu) -> OfCpu {
         let mut parts = self.parts;
         for (part, before) in parts.iter_mut().zip(begun.parts) {
@@ -169,7 +169,7 @@ impl Account {
         Account { cpus: vec![OfCpu { idle: ns, ..OfCpu::default() }; nr_cpus] }
     }
 
-    /// What came since another was taken.
+    /// What was added since another was taken.
     pub(crate) fn since(&self, begun: &Account) -> Account {
         let before = |at: usize| begun.cpus.get(at).copied().unwrap_or_default();
         Account { cpus: self.cpus.iter().enumerate().map(|(at, cpu)| cpu.since(&before(at))).collect() }
@@ -180,7 +180,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// The account since the start of the run, as it stands now.
     pub fn account(&self) -> Account {
         let now = |(cpu, entry): (CpuId, &Cpu)| {
-            // The run itself does not notice: a step less or more would round otherwise.
+            // Works on a copy: an additional step would change the rounding of the run itself.
             let mut entry = entry.clone();
             let mut work = Work::NONE;
             entry.advance(self.now, (!self.is_idle(cpu)).then_some(&mut work));
@@ -223,7 +223,7 @@ mod tests {
         w.finish().unwrap()
     }
 
-    /// Own work, parts and idle time are counted in three places; each CPU has them add up to the time of the run.
+    /// Own work, parts and idle time are counted in three places; on each CPU they add up to the time of the run.
     fn adds_up(machine: &str, workload: &Workload) -> Account {
         let (account, elapsed) = account(machine, workload);
         for (at, cpu) in account.cpus.iter().enumerate() {

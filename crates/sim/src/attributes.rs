@@ -1,4 +1,4 @@
-//! What a task changes about itself, and others about it: affinity, policy, group.
+//! Attributes that a task or another task changes: affinity, policy, group.
 
 use std::sync::Arc;
 
@@ -46,7 +46,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.effects(cpu, Context::Task);
         if let Some(to) = to {
             self.ask_to_move(cpu, task, to, MigrationCause::Affinity);
-            // The stopper preempts it where the kernel can be; elsewhere it waits for it.
+            // The stopper preempts it where the kernel is preemptible; elsewhere the caller waits for the
+            // stopper.
             if !self.preempt_enable(cpu) && !self.might_sleep(cpu) {
                 self.sleep(cpu, task, TaskState::Uninterruptible, Wait::Stopper, Stage::Fetch);
             }
@@ -101,7 +102,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let tg = group.map_or(schedlab_sched::TgId::ROOT, |group| self.groups[group.index()]);
         let pending = self.pending(by);
         if self.sched.task(task).tg != tg && self.curr(at) == Some(task) {
-            // It is charged before it goes to a queue with another virtual time.
+            // It is charged before it moves to a queue with another virtual time.
             self.sched.update_curr_of(at, task, self.now);
             self.emit_runtime(by, Context::Task, pending, task);
         }

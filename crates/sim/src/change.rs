@@ -1,5 +1,5 @@
-//! Changes while a run is under way: CPUs that go and come, rules that are switched, tasks
-//! that are forked and moved when someone outside says so.
+//! Changes during a run: CPUs that go offline and online, features that are switched, tasks that are forked
+//! or moved from outside.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::emit::Context;
 use crate::engine::Engine;
 use crate::stopper::StopperWork;
 
-/// Something that is changed from outside at a time.
+/// A change from outside at a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A CPU is taken out of use.
@@ -26,8 +26,7 @@ pub enum Change {
     /// Nothing balances any more: every CPU leaves its domains, as when `cpuset.sched_load_balance`
     /// is cleared.
     NoDomains,
-    /// A task forks another at this moment, whether it has the CPU or not; the child may use one
-    /// CPU alone.
+    /// A task forks another at this moment, whether it is running or not; the child may use only one CPU.
     Fork {
         /// The parent.
         parent: SpecId,
@@ -36,15 +35,15 @@ pub enum Change {
         /// The only CPU of the child.
         cpu: CpuId,
     },
-    /// Someone binds a task to a CPU: one that is queued goes there at once, one that
-    /// runs is moved by the stopper, one that sleeps wakes there.
+    /// A task is bound to a CPU: a queued one moves there at once, a running one is moved by the stopper, a
+    /// sleeping one wakes there.
     Bind {
         /// The task that is bound.
         task: SpecId,
         /// To which CPU.
         cpu: CpuId,
     },
-    /// The tick of a CPU. With one of these among the changes no CPU ticks by itself.
+    /// The tick of a CPU. With one of these among the changes no CPU ticks on its own.
     Tick(CpuId),
 }
 
@@ -69,7 +68,7 @@ impl Change {
     }
 }
 
-/// A change and when, counted from the start of the workload.
+/// A change and its time, counted from the start of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timed {
     /// When.
@@ -155,7 +154,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.by_interrupt(by, |engine| engine.bind_there(by, task, allowed));
     }
 
-    /// Binds a task, wherever it is, to CPUs of which one at least is in use.
+    /// Binds a task, wherever it is, to CPUs, at least one of which is online.
     pub fn bind_there(&mut self, by: CpuId, task: TaskId, allowed: Arc<CpuMask>) {
         let cpu = self.sched.task(task).cpu;
         self.emit_affinity(by, task, &allowed);
@@ -166,7 +165,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A task on a CPU takes one out of use, or into it.
+    /// A task takes a CPU offline, or brings it online.
     pub fn plug(&mut self, by: CpuId, cpu: CpuId, to: Plug) {
         self.charge(by, self.paths.syscall);
         match to {
@@ -180,7 +179,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Has a CPU leave, as far as its stopper's work says, if it is not the last one.
+    /// Takes a CPU offline, as far as its stopper's work says, if it is not the last one.
     fn leave(&mut self, by: CpuId, cpu: CpuId, work: StopperWork) {
         let others = self.cpu_ids().any(|id| id != cpu && self.sched.is_active(id));
         if self.sched.is_online(cpu) && others {
@@ -188,9 +187,9 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The stopper of a CPU takes it out of use: whatever is queued there moves away. A
-    /// task all of whose CPUs are gone may run anywhere from then on, as the kernel has
-    /// it when it next places the task, and those that are bound by the kernel until the CPU is back.
+    /// The stopper of a CPU takes it offline: all tasks queued there move away. A task without any CPU left
+    /// may run anywhere from then on, as in the kernel when it next places the task. Threads bound by the
+    /// kernel may do so until the CPU is back.
     pub fn goes_offline(&mut self, cpu: CpuId) {
         let all = self.all_cpus.clone();
         let stranded: Vec<TaskId> = (0..self.tasks.len() as u32)
@@ -219,14 +218,14 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Whether a CPU is the last one in use that a task may run on. Stoppers stay where they are.
+    /// Whether a CPU is the last online one that a task may run on. Stoppers stay where they are.
     fn depends_on(&self, task: TaskId, cpu: CpuId) -> bool {
         let entry = self.sched.task(task);
         let elsewhere = |other: CpuId| other != cpu && self.sched.is_online(other);
         entry.policy != Policy::Stop && !entry.allowed.iter().any(elsewhere)
     }
 
-    /// A CPU is there again, for kernel threads that are bound to it.
+    /// A CPU is back, for kernel threads that are bound to it.
     fn comes_online(&mut self, by: CpuId, cpu: CpuId) {
         if self.sched.is_online(cpu) {
             return;
@@ -264,7 +263,7 @@ impl<S: Scheduler> Engine<'_, S> {
         online.find(|&other| other != cpu).unwrap_or(cpu)
     }
 
-    /// The CPU that takes what is meant for `cpu`: itself, unless it is offline.
+    /// The CPU that handles what is meant for `cpu`: `cpu` itself, unless it is offline.
     pub fn instead_of(&self, cpu: CpuId) -> CpuId {
         if self.sched.is_online(cpu) { cpu } else { self.other_online(cpu) }
     }

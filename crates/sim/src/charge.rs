@@ -1,6 +1,6 @@
 //! Effects of the scheduler: notifications, trace events, and costs.
 //!
-//! The scheduler says what it touched; here the machine says what that took.
+//! The scheduler reports what it touched; here the machine prices it.
 
 use schedlab_sched::{Access, Effect, MigrationCause, Scheduler, Shared};
 use schedlab_topology::CpuId;
@@ -42,7 +42,7 @@ impl<S: Scheduler> Engine<'_, S> {
         match effect {
             Effect::Resched { cpu, lazy } => {
                 if cpu == by {
-                    // It is on a path of the kernel, at whose end the request is looked at.
+                    // It is on a kernel path, which checks the request at its end.
                     self.cpus[by].in_kernel = true;
                 } else if !lazy || self.is_idle(cpu) {
                     self.notify(by, cpu);
@@ -55,14 +55,14 @@ impl<S: Scheduler> Engine<'_, S> {
                     self.cpus[by].own_list = true;
                 }
             }
-            // It stands for a thread that was there before.
+            // It represents a thread that already existed.
             Effect::Migrated { task, cause: MigrationCause::Wakeup, .. }
                 if self.tasks[task.index()].comes_to_waker => {}
             Effect::Migrated { task, from, to, cause } => {
                 self.counts.migrations += 1;
                 self.counts.by_cause[cause as usize] += 1;
                 if self.tracing {
-                    // A task that is woken, or new, leaves no queue.
+                    // A woken or new task leaves no queue.
                     let queued = !matches!(cause, MigrationCause::Wakeup | MigrationCause::Fork);
                     if queued {
                         self.emit_charged(by, context, self.pending(by), from);
@@ -93,7 +93,7 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             Effect::Touch { by, what, how } => self.touch(by, what, how, self.paths.activate),
             Effect::Throttled { tg, cpu, on } => self.count_throttled(tg, cpu, on),
-            // These timers stay where they were started.
+            // These timers stay on the CPU where they were started.
             Effect::StartPeriodTimer { tg, at } => {
                 self.queue.push(self.not_before(at), Event::Period { tg, cpu: by })
             }

@@ -1,4 +1,4 @@
-//! Tasks begin: starting by themselves, fork, exec.
+//! Tasks begin: at the start of the workload, by fork, by exec.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::outcome::{End, Stuck};
 use crate::rng::Stream;
 use crate::task::{Mode, Role, Stage, Task, Wait};
 
-/// What a task is to the engine when it is made.
+/// What the engine needs to know of a new task.
 pub(crate) struct Birth {
     pub comm: Comm,
     pub role: Role,
@@ -34,14 +34,14 @@ impl<S: Scheduler> Engine<'_, S> {
         self.sched.domains().span.first().or(self.machine.topology.online().first()).unwrap_or_default()
     }
 
-    /// Any CPU, as the seed has it.
+    /// A random CPU, determined by the seed.
     fn launcher_drawn(&self, spec: SpecId) -> CpuId {
         let online: Vec<CpuId> = self.sched.domains().span.iter().collect();
         let draw = Stream::new(self.seed, "launcher", spec.0.into()).next();
         online[(draw % online.len() as u64) as usize]
     }
 
-    /// A task begins by itself.
+    /// A task without a parent begins.
     pub fn start(&mut self, spec: SpecId) {
         self.to_start -= 1;
         self.pending -= 1;
@@ -67,14 +67,14 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A CPU that acted without running anything looks whether it has something to do.
+    /// A CPU that acted while idle checks whether it has something to do.
     fn notify_self(&mut self, cpu: CpuId) {
         if self.sched.need_resched(cpu).any() || self.sched.nr_running(cpu) > 0 {
             self.notify(cpu, cpu);
         }
     }
 
-    /// Makes a task from a spec; a parent gives it what the spec leaves open.
+    /// Makes a task from a spec; it inherits from its parent what the spec leaves open.
     fn make(&mut self, spec: SpecId, parent: Option<TaskId>) -> TaskId {
         let task = self.workload.task(spec);
         let inherited = parent.map(|parent| {
@@ -143,15 +143,15 @@ impl<S: Scheduler> Engine<'_, S> {
         id
     }
 
-    /// The run is given up, as more tasks were made than it may.
+    /// The run is aborted, as it made more tasks than allowed.
     pub fn too_many_tasks(&self, limit: usize) -> End {
         let parent = self.tasks.iter().next_back().and_then(|last| last.parent);
         let by = parent.map(|parent| self.who(parent)).map(|(comm, pid)| (comm.to_string(), pid));
         End::Tasks { limit, by }
     }
 
-    /// A number that no task had before. Kernel threads have the small ones, as they start first when a kernel boots;
-    /// those beyond [`FIRST_USER_PID`] share the numbers of other tasks, or two tasks would have one.
+    /// A pid that no task had before. Kernel threads have the small ones, as they start first when a kernel boots;
+    /// beyond [`FIRST_USER_PID`] they draw from the same range as other tasks, so that no two tasks share a pid.
     fn new_pid(&mut self, kthread: bool) -> Pid {
         let small = kthread && self.next_kernel_pid < FIRST_USER_PID;
         let number = if small { &mut self.next_kernel_pid } else { &mut self.next_pid };
@@ -160,8 +160,8 @@ impl<S: Scheduler> Engine<'_, S> {
         pid
     }
 
-    /// Makes room for the tasks that start by themselves and those of the kernel: a table that grows to its size by doubling
-    /// leaves as much memory again behind.
+    /// Reserves room for the initial tasks and those of the kernel: a table that grows by doubling wastes as much
+    /// memory again.
     pub fn expect_tasks(&mut self) {
         let count = self.workload.roots().count() + 2 * self.machine.topology.nr_cpus();
         self.tasks.reserve(count);
@@ -238,7 +238,7 @@ impl<S: Scheduler> Engine<'_, S> {
         id
     }
 
-    /// A new task is placed and queued. `fixed` places it without asking.
+    /// A new task is placed and queued. `fixed` places it without a search.
     pub fn wake_up_new(&mut self, cpu: CpuId, task: TaskId, fixed: Option<CpuId>) {
         if fixed.is_none() {
             self.sched.update_group_sums();
@@ -283,7 +283,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.in_kernel_for(task, ns, Stage::Cloned(spec));
     }
 
-    /// A task spends time in the kernel, where it can be preempted, before a stage.
+    /// A task spends preemptible time in the kernel before a stage.
     pub fn in_kernel_for(&mut self, task: TaskId, ns: u64, stage: Stage) {
         let entry = &mut self.tasks[task.index()];
         entry.work = Work::nanos(ns);
@@ -303,7 +303,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.born(cpu, task, spec, fixed);
     }
 
-    /// Where a new task is known to go, if all is as it was when that was seen.
+    /// Where a new task is known to go, if the state is the same as when that was recorded.
     fn placed(&self, cpu: CpuId, parent: TaskId, spec: SpecId) -> Option<CpuId> {
         let task = self.workload.task(spec);
         let Placed { from, to, was_idle, .. } = task.placed?;
@@ -315,7 +315,7 @@ impl<S: Scheduler> Engine<'_, S> {
         (is_as_it_was && self.sched.is_online(to) && allowed.contains(to)).then_some(to)
     }
 
-    /// A task on a CPU has a child, which goes where it is placed or where `fixed` says.
+    /// A task on a CPU has a child, which runs where it is placed or on `fixed`.
     pub fn born(&mut self, cpu: CpuId, task: TaskId, spec: SpecId, fixed: Option<CpuId>) -> TaskId {
         let child = self.make(spec, Some(task));
         let background = self.tasks[child.index()].background;
@@ -388,7 +388,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.tasks[task.index()].comm = newcomm;
     }
 
-    /// Every task that is left waits: who, and for what.
+    /// All remaining tasks wait: which ones, and for what.
     pub fn deadlock(&self) -> End {
         let objects = &self.workload.objects;
         let stuck = self.tasks.iter().filter(|task| !task.ended && task.wait != Wait::Work);
@@ -432,7 +432,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A span of the kernel's own, or the least if its paths take no time.
+    /// A span of the kernel's own, or the minimum if its paths take no time.
     pub fn kernel_span(&self, cost: &schedlab_machine::Cost) -> Duration {
         Duration(if self.machine.has(Mechanism::KernelCosts) { cost.get().max(1) } else { 1 })
     }

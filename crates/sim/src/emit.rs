@@ -1,6 +1,6 @@
-//! Telling the trace: events in the words of the kernel's tracepoints.
+//! Writing the trace: events in the form of the kernel's tracepoints.
 //!
-//! Nothing here is done unless the sink listens.
+//! None of this is done unless the sink wants it.
 
 use schedlab_sched::{Curr, FairPolicy, NeedResched, Policy, Scheduler};
 use schedlab_topology::CpuId;
@@ -59,7 +59,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.details = self.wants_details;
     }
 
-    /// A detail happens; whether the sink does without it.
+    /// A detail happens; returns whether the sink does not want it.
     #[inline]
     pub fn omits(&mut self) -> bool {
         if self.details {
@@ -69,7 +69,7 @@ impl<S: Scheduler> Engine<'_, S> {
         true
     }
 
-    /// The requests that wait on a CPU.
+    /// The reschedule requests pending on a CPU.
     pub fn pending(&self, cpu: CpuId) -> NeedResched {
         self.sched.need_resched(cpu)
     }
@@ -107,8 +107,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.emit(cpu, Context::Task, kind);
     }
 
-    /// `sched_stat_runtime` for the time a task ran since its last charge event. Whatever is done to a queue, its
-    /// running task is charged first, so the event shows the requests that were `pending` before.
+    /// `sched_stat_runtime` for the time a task ran since its last charge event. Before a queue changes, its
+    /// running task is charged, so the event shows the requests that were `pending` before.
     pub fn emit_runtime(&mut self, cpu: CpuId, context: Context, pending: NeedResched, task: TaskId) {
         if let Some(kind) = self.runtime(task) {
             if self.omits() {
@@ -119,7 +119,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The same for the task that runs on a CPU, which another that was queued there has charged.
+    /// The same for the task that runs on a CPU, charged because another task was queued there.
     pub fn emit_charged(&mut self, cpu: CpuId, context: Context, pending: NeedResched, at: CpuId) {
         if let Some(curr) = self.curr(at) {
             self.emit_runtime(cpu, context, pending, curr);

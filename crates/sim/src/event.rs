@@ -9,7 +9,7 @@ use schedlab_workload::{DeviceId, SourceId, SpecId};
 /// owner's says that the event was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// What a CPU executes reaches a point at which something must be done.
+    /// The execution of a CPU reaches a point at which something must be done.
     Cpu { cpu: CpuId, number: u32 },
     /// The turn of a CPU is over, where they take turns.
     Turn { number: u32 },
@@ -23,7 +23,7 @@ pub(crate) enum Event {
     Deeper { cpu: CpuId, number: u32 },
     /// A sleep is over.
     Timer { task: TaskId, number: u32 },
-    /// A task begins by itself.
+    /// A task without a parent begins.
     Start { spec: SpecId },
     /// A group's quota is renewed.
     Period { tg: TgId, cpu: CpuId },
@@ -41,9 +41,9 @@ pub(crate) enum Event {
     Change { number: u32 },
     /// A pass of balancing is known to come at the next tick.
     Pass { number: u32 },
-    /// A device is done with a request.
+    /// A device has completed a request.
     Device { device: DeviceId, slot: u32 },
-    /// A contended line has come to the CPUs it was sent to.
+    /// A contended line has reached the CPUs it was sent to.
     Line { line: u32 },
     /// A post that is owed at a semaphore can be paid.
     Pay { sem: schedlab_workload::SemId },

@@ -1,15 +1,15 @@
-//! Tasks end, and others wait for that.
+//! Tasks end, and other tasks wait for that.
 //!
 //! ```text
 //!   begin_exit                    exiting                    ended
 //!       |  memory, files: exit_ns    |  exit_notify_ns of it   |  the parent is woken, the last switch
 //! ```
 //!
-//! Between the two stretches the task leaves the group of its session, which in most kernels asks it to
-//! make way: one that can be preempted switches there, and the task comes back only to die.
+//! Between the two stretches the task leaves the group of its session. In most kernels this requests a
+//! reschedule: a preemptible kernel switches there, and the task comes back only to die.
 //!
-//! Left out: where `sched_process_exit` comes, which stands at the middle here. Up to v6.15 it comes a few us before
-//! that, since then before the memory is given back.
+//! Left out: the exact place of `sched_process_exit`, which is in the middle here. Up to v6.15 it comes a few us
+//! earlier, since then before the memory is freed.
 
 use schedlab_machine::{Mechanism, Work};
 use schedlab_sched::{Deactivate, Scheduler, TaskState};
@@ -24,7 +24,7 @@ use crate::outcome::End;
 use crate::task::{Mode, Stage, Wait};
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// A task begins to end; a worker is done with an item.
+    /// A task begins to exit; a worker is done with an item.
     pub fn begin_exit(&mut self, cpu: CpuId, task: TaskId) {
         if self.is_worker(task) {
             self.tasks[task.index()].stage = Stage::NextItem;
@@ -46,7 +46,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.in_kernel_for(task, ns.saturating_sub(self.exit_notify()), Stage::Exiting);
     }
 
-    /// A task has given back what it had and leaves the group of its session.
+    /// A task has freed its resources and leaves the group of its session.
     ///
     /// Kernel: do_exit(), kernel/exit.c, v6.1, v6.12.
     pub fn exiting(&mut self, cpu: CpuId, task: TaskId) {
@@ -64,7 +64,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.tasks[task.index()].mode = Mode::Kernel(section);
     }
 
-    /// What a path of the kernel takes, ns: nothing if such costs are turned off.
+    /// How long a kernel path takes, ns: zero if such costs are turned off.
     pub fn kernel_ns(&self, ns: u64) -> u64 {
         if self.machine.has(Mechanism::KernelCosts) { ns } else { 0 }
     }
@@ -115,7 +115,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.begin_exit(cpu, task);
     }
 
-    /// A task must end as soon as it would go on in user mode.
+    /// A task must end as soon as it would return to user mode.
     fn kill(&mut self, cpu: CpuId, task: TaskId) {
         self.tasks[task.index()].killed = true;
         if let Stage::SpunAtBarrier(id) = self.tasks[task.index()].stage {
@@ -126,7 +126,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.give_up_wait(task);
         if let Wait::KernelMutex(_) = self.tasks[task.index()].wait {
-            // It goes on until it has the mutex and has given it back.
+            // It continues until it has taken the mutex and released it.
         } else if self.tasks[task.index()].wait != Wait::Nothing {
             let entry = &mut self.tasks[task.index()];
             entry.stage = Stage::Fetch;
@@ -138,7 +138,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Takes a task out of the object it waits at.
+    /// Removes a task from the object it waits at.
     fn give_up_wait(&mut self, task: TaskId) {
         let objects = &mut self.objects;
         match self.tasks[task.index()].wait {
@@ -172,7 +172,8 @@ impl<S: Scheduler> Engine<'_, S> {
         let entry = &mut self.tasks[task.index()];
         if entry.zombies > 0 && reap > 0 {
             entry.zombies -= 1;
-            // It is among those that wait already: a child that ends meanwhile wakes it, awake as it is.
+            // It is already on the wait queue: a child that ends meanwhile wakes it although it is still
+            // running.
             entry.wait = Wait::Children;
             return self.in_kernel_for(task, reap, Stage::WaitChildren);
         }
@@ -210,7 +211,7 @@ mod tests {
 
     use crate::Simulation;
 
-    /// How the first task leaves its CPU from its end on.
+    /// How the first task leaves its CPU, from its exit on.
     #[derive(Default)]
     struct Last {
         ends: bool,

@@ -1,4 +1,4 @@
-//! Explanations: what a decider chose and why, emitted just before the event it explains.
+//! Explanations: what a decision chose and why, emitted just before the event it explains.
 //!
 //! Made only for a sink that asks for them.
 
@@ -50,7 +50,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The rules of the balance passes since last asked.
+    /// The rules of the balance passes since the last call.
     #[inline]
     pub fn count_balance(&mut self) {
         if self.sched.balance_reasons().is_some_and(|reasons| !reasons.is_empty()) {
@@ -66,7 +66,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.told.extend(reasons.drain(..).map(told));
     }
 
-    /// Has the scheduler keep of its balance passes what the sink asks for.
+    /// Makes the scheduler log its balance passes as far as the sink wants them.
     pub fn log_balancing(&mut self) {
         self.sched.log_balance(self.explaining);
         self.sched.log_balance_reasons(self.counting);
@@ -133,7 +133,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.emit(cpu, Context::Task, Kind::Placement(Box::new(placement)));
     }
 
-    /// Why a task was moved, if no placement and no balance pass says so.
+    /// Why a task was moved, if no placement and no balance pass explains it.
     pub fn explain_move(
         &mut self,
         cpu: CpuId,
@@ -169,7 +169,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.emit(cpu, context, Kind::Placement(Box::new(placement)));
     }
 
-    /// Whether what runs on a CPU has to make way for a task that was queued there.
+    /// Whether the running task of a CPU is preempted by a task that was queued there.
     pub fn explain_preemption(
         &mut self,
         cpu: CpuId,
@@ -202,7 +202,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.emit(cpu, Context::Task, Kind::Pick(Box::new(pick)));
     }
 
-    /// The balance passes since last asked.
+    /// The balance passes since the last call.
     pub fn explain_balance(&mut self, cpu: CpuId, context: Context) {
         for pass in self.sched.balance_log() {
             let balance = self.told_balance(&pass);
@@ -229,7 +229,7 @@ impl<S: Scheduler> Engine<'_, S> {
         if pass.active {
             told.push(("active".into(), 1));
         }
-        // What may not go to the CPU that balances goes to another of its group.
+        // A task that may not run on the balancing CPU goes to another CPU of its group.
         let elsewhere = pass.moves().find(|&(_, to)| to != pass.cpu);
         told.extend(elsewhere.map(|(_, to)| ("new_dst_cpu".into(), i64::from(to.0))));
         Balance {

@@ -4,7 +4,7 @@
 
 use std::ops::Deref;
 
-/// A list that is made when its first element comes.
+/// A list that is allocated with its first element.
 #[derive(Clone, Debug)]
 pub(crate) struct Few<T>(Option<Box<List<T>>>);
 

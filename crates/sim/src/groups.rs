@@ -1,7 +1,8 @@
 //! Task groups: they are created before anything runs, and the trace contains events for them.
 //!
-//! A group is a cgroup of version 2, numbered in the order in which they are made behind the root, which is 1. The kernel has
-//! events for all but what a group is given. That a new task is in the group of its parent is no event there either.
+//! A group is a cgroup of version 2; they are numbered in order of creation, after the root, which is 1. The kernel has
+//! events for everything but a group's settings. It has no event for a new task's being in the group of its parent
+//! either.
 //!
 //! Kernel: TRACE_CGROUP_PATH(), kernel/cgroup/cgroup-internal.h; include/trace/events/cgroup.h, v6.12.
 
@@ -53,7 +54,7 @@ impl<S: Scheduler> Engine<'_, S> {
         None
     }
 
-    /// Writes to the trace that the workload's groups are made, and what each is given.
+    /// Writes to the trace that the workload's groups are made, and their settings.
     fn tell_groups(&mut self, creator: CpuId) {
         if !self.tracing {
             return;
@@ -86,7 +87,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Number, level and path of a group; none is the root.
+    /// Number, level and path of a group; `None` is the root.
     fn cgroup(&self, group: Option<GroupId>) -> (u64, i32, Box<str>) {
         let Some(group) = group else { return (1, 0, "/".into()) };
         let path = self.workload.groups[group.index()].path.as_str();

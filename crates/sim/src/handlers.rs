@@ -1,15 +1,15 @@
 //! Interrupts in the trace, with the time that they take.
 //!
-//! A handler's effects come at once and its time is taken from what runs next, so the
-//! event that ends it lies ahead of everything else that happens on the CPU:
+//! A handler takes effect at once and its time is taken from what runs next, so the event that ends it is
+//! later than the next things that happen on the CPU:
 //!
 //! ```text
 //!   irq_handler_entry   wake-ups, a switch ..   irq_handler_exit, softirq_entry   softirq_exit
 //!   |<---------------- hard ----------------------------->|<------- soft ---------->|
 //! ```
 //!
-//! Future handlers are kept here until their time has come, and not in the event queue: a listening sink must not
-//! change a run.
+//! Future events of handlers are kept here until they are due, and not in the event queue: a sink that wants
+//! events must not change a run.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::engine::Engine;
 /// Interrupt events that are not emitted yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Handlers {
-    /// Until when each CPU handles interrupts; one that comes meanwhile follows.
+    /// Until when each CPU handles interrupts; one that arrives meanwhile follows.
     until: PerCpu<Time>,
     /// By time, then in order of insertion.
     ahead: BTreeMap<(Time, u64), (CpuId, Context, Kind)>,
@@ -54,7 +54,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The handler takes so many ns, and a soft interrupt behind it, if any.
+    /// The handler takes this many ns, as does a soft interrupt after it, if any.
     pub fn emit_irq_exit(&mut self, cpu: CpuId, source: SourceId, hard: u64, soft: u64) {
         if !self.tracing {
             return;

@@ -1,10 +1,9 @@
-//! The idle loop: which state a CPU sleeps in, and whether its tick goes on.
+//! The idle loop: which state a CPU sleeps in, and whether its tick is stopped.
 //!
-//! The state is chosen by the idle time to expect: the average of earlier ones,
-//! bounded by the last timer that was set on this CPU. When less than a tick is
-//! expected the tick is left running, as the governors of v4.17 and later do; when it
-//! then finds the CPU still idle, it is stopped. Where there is no governor, as in most guests,
-//! some kernels stop it at once. Before, every idle CPU stopped it that had no timer within a tick.
+//! The state is chosen by the expected idle time: the average of earlier ones, bounded by the last timer that
+//! was set on this CPU. When less than a tick is expected the tick is left running, as the governors of v4.17
+//! and later do; when it then finds the CPU still idle, it is stopped. Without a governor, as in most guests,
+//! some kernels stop it at once. Before v4.17 every idle CPU without a timer within a tick stopped it.
 
 use schedlab_machine::Mechanism;
 use schedlab_sched::Scheduler;
@@ -55,7 +54,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.turn_changes(cpu);
     }
 
-    /// A CPU that has just become idle does not sleep: an interrupt is there already.
+    /// A CPU that has just become idle does not sleep: an interrupt is already pending.
     pub fn stay_awake(&mut self, cpu: CpuId) {
         self.cpus[cpu].awake_at = Some(self.now);
         if self.cpus[cpu].idle_state.is_some() {
@@ -118,14 +117,13 @@ impl<S: Scheduler> Engine<'_, S> {
         self.turn_changes(cpu);
     }
 
-    /// How long an idle CPU takes until it handles what happens to it now; zero if
-    /// it is awake.
+    /// How long an idle CPU takes until it handles an event that arrives now; zero if it is awake.
     pub fn exit_latency(&self, cpu: CpuId) -> u64 {
         let entry = &self.cpus[cpu];
         match entry.awake_at.filter(|_| entry.leaving.is_none()) {
             Some(at) => at.since(self.now).0,
             None => {
-                // Not yet asleep: what it still has to do comes first.
+                // Not yet asleep: it first finishes its remaining work.
                 let begin = entry.idle_since.since(self.now).0;
                 if entry.leaving.is_some() {
                     return begin;

@@ -1,12 +1,12 @@
-//! Interrupts: what hits a CPU from outside, and what it returns to.
+//! Interrupts: what they hit on a CPU, and what it returns to.
 //!
 //! ```text
 //!   what ran --+            +-- the same, or another if the return honours a request
 //!              +-- handler -+
 //! ```
 //!
-//! The handler's effects come at once, its time is taken from whatever runs next. An
-//! idle CPU first has to come back from its idle state.
+//! The handler takes effect at once; its time is taken from whatever runs next. An idle CPU first has to
+//! leave its idle state.
 
 use schedlab_sched::{Deactivate, Scheduler};
 use schedlab_topology::CpuId;
@@ -30,8 +30,8 @@ pub(crate) enum Hit {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Whether something that happens to a CPU has to wait until it has come back
-    /// from its idle state; if so it is put off until then.
+    /// Whether an event on a CPU has to wait until it has left its idle state; if so the event is put off
+    /// until then.
     pub fn put_off(&mut self, cpu: CpuId, event: Event) -> bool {
         if !self.is_idle(cpu) {
             return false;
@@ -46,7 +46,7 @@ impl<S: Scheduler> Engine<'_, S> {
         true
     }
 
-    /// An interrupt of so many ns begins on a CPU.
+    /// An interrupt of this many ns begins on a CPU.
     pub fn interrupt(&mut self, cpu: CpuId, ns: u64) -> Hit {
         self.advance(cpu);
         self.arrives_at_idle(cpu);
@@ -95,7 +95,7 @@ impl<S: Scheduler> Engine<'_, S> {
             return;
         }
         self.cpus[cpu].notified = true;
-        // The teller has first to get to this point of its own path.
+        // The sender first has to get to this point of its own path.
         let mut delay = self.cpus[by].overhead_ns();
         let idle = self.is_idle(cpu);
         if idle && self.sched.is_polling(cpu) {
@@ -110,7 +110,7 @@ impl<S: Scheduler> Engine<'_, S> {
             delay += self.paths.ipi_send + self.paths.ipi_deliver;
         }
         if self.cpus[cpu].leaving.is_some() {
-            // It is still looking for tasks elsewhere, and sees in memory that one has come.
+            // It is still looking for tasks elsewhere, and sees in memory that one was queued.
             self.passes_end(cpu, Duration(self.cpus[by].overhead_ns()));
             delay = delay.max(self.cpus[cpu].idle_since.since(self.now).0);
         } else if idle {
@@ -175,7 +175,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.irq_return(cpu, hit);
     }
 
-    /// A timer wakes its task, if it was not taken back.
+    /// A timer wakes its task, if it was not cancelled.
     pub fn timer_fires(&mut self, cpu: CpuId, context: Context, task: TaskId, number: u32) {
         let entry = &mut self.tasks[task.index()];
         if entry.timer != number {

@@ -1,9 +1,8 @@
 //! The engine: a scheduler, a machine and a workload in virtual time.
 //!
-//! Discrete events in whole nanoseconds, ordered by time and then by insertion. The
-//! scheduler decides, the machine says what it costs, the workload says what tasks
-//! do; the engine knows none of their rules. What happens goes to a sink, nothing
-//! is kept, so memory does not grow with the length of a run.
+//! Discrete events in whole nanoseconds, ordered by time and then by insertion. The scheduler decides, the
+//! machine says what it costs, the workload says what tasks do; the engine knows none of their rules. Events
+//! go to a sink and are not kept, so memory does not grow with the length of a run.
 //!
 //! | file | what happens there |
 //! | --- | --- |

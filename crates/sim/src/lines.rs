@@ -1,8 +1,8 @@
 //! Waiting for the lines that hold a group's load average.
 //!
-//! Each of the group's counters is one line, or one per node if the kernel has it so
-//! ([`schedlab_machine::Line`]). A CPU that is to read or write one that is not at hand
-//! stands still until the line comes to it, and accesses of one path follow each other:
+//! Each of the group's counters is one line, or one per node in kernels that split it
+//! ([`schedlab_machine::Line`]). A CPU that reads or writes a line that it does not have stalls until the
+//! line arrives, and accesses of one path follow each other:
 //!
 //! ```text
 //!   path of the kernel |== read ==|===== write =====|-- what else it costs --| user mode
@@ -11,7 +11,7 @@
 //!
 //! Waiting time is counted per node and kernel function, as a profile would show it.
 //!
-//! Left out: that another CPU hears of a wake-up only after the waker's wait.
+//! Left out: another CPU notices a wake-up only after the waker's wait.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ struct Access {
     write: bool,
 }
 
-/// What a CPU has still to access; the first is under way while it stands.
+/// What a CPU still has to access; the first is in progress while it is stalled.
 #[derive(Clone, Debug, Default)]
 struct Path {
     ahead: VecDeque<Access>,
@@ -75,8 +75,8 @@ impl<S: Scheduler> Engine<'_, S> {
         if write {
             counts.writes += 1;
         } else {
-            // The plain work of both is part of the price of queueing a task, or taking it off. Like
-            // all work it takes longer at a lower clock and beside a busy sibling, and so it is counted.
+            // The plain work of both is part of the price of queueing a task, or dequeueing it. Like all work
+            // it takes longer at a lower clock and beside a busy sibling, and is counted accordingly.
             let (cost, rate) = (&self.machine.cost, self.cpus[cpu].rate);
             let takes = |ns: u64| Duration(Work::nanos(ns).time_at(rate));
             counts.reads += 1;
@@ -101,7 +101,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Makes a line where the kernel has it allocated.
+    /// Makes a line on the node where the kernel allocates it.
     fn find_line(&mut self, tg: TgId, index: usize) {
         let lines = &mut self.lines;
         if index >= lines.lines.len() {
@@ -116,7 +116,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The CPU goes on with its accesses until it has to wait for one.
+    /// The CPU continues with its accesses until it has to wait for one.
     fn next_access(&mut self, cpu: CpuId) {
         while let Some(&Access { line, write }) = self.lines.paths[cpu].ahead.front() {
             let (topology, prices) = (&self.machine.topology, &self.machine.line);
@@ -147,7 +147,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A line has come to those it was sent to.
+    /// A line has reached the CPUs it was sent to.
     pub fn line_comes(&mut self, line: u32) {
         let state = self.lines.lines[line as usize].as_mut().expect("it was sent");
         let served: Vec<CpuId> = state.finish().collect();
@@ -157,7 +157,7 @@ impl<S: Scheduler> Engine<'_, S> {
             let access = path.ahead.pop_front().expect("it waited for this");
             let waited = self.now.since(path.stands_since).0;
             self.accessed(cpu, access.write, waited);
-            // The way to the idle loop is not yet idle.
+            // A CPU on its way to the idle loop is not yet idle.
             if self.is_idle(cpu) {
                 let node = usize::from(self.machine.topology.cpu(cpu).node.0);
                 self.lines.profile.nodes[node].busy += Duration(waited);

@@ -1,9 +1,8 @@
-//! What else runs on a machine that only seems idle.
+//! Background activity of a machine that seems idle.
 //!
-//! Each CPU has a kernel worker that now and then does housekeeping, and a few daemons
-//! that may run anywhere wake up on their own. They are made by the engine, not by the
-//! workload, so that any workload can be run with or without them. A run is quiet
-//! unless it is asked for noise.
+//! Each CPU has a kernel worker that now and then does housekeeping, and a few daemons that may run anywhere
+//! wake up on their own. They are made by the engine, not by the workload, so that any workload can be run
+//! with or without them. A run has no noise unless requested.
 
 use std::sync::Arc;
 
@@ -43,8 +42,8 @@ impl Noise {
         daemon_work: Duration::ZERO,
     };
 
-    /// An idle server: estimates. The statistics of virtual memory are gathered once a
-    /// second on each CPU; a handful of daemons look around several times a second.
+    /// An idle server: estimates. The statistics of virtual memory are gathered once a second on each CPU; a
+    /// handful of daemons wake up several times a second.
     pub const IDLE_SERVER: Noise = Noise {
         per_cpu: Duration::secs(1),
         per_cpu_work: Duration::micros(15),

@@ -7,7 +7,7 @@ use schedlab_trace::NullSink;
 use schedlab_units::Duration;
 use schedlab_workload::Workload;
 
-/// Whether to use tiny input: asked for, or built without optimisation.
+/// Whether to use tiny input: with `--test`, or when built without optimisation.
 pub fn is_tiny() -> bool {
     std::env::args().any(|arg| arg == "--test") || cfg!(debug_assertions)
 }
@@ -40,7 +40,7 @@ pub fn measure(
     outcome
 }
 
-/// CPU time of this thread so far, as the system counts it: other programs do not disturb it.
+/// CPU time of this thread so far, as the system counts it: other programs do not affect it.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
@@ -53,7 +53,7 @@ pub fn peak_mb() -> u64 {
     line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).map_or(0, |kb| kb / 1024)
 }
 
-/// FNV-1a over the numbers that a run leaves.
+/// FNV-1a over the counters of a run.
 fn hash(outcome: &Outcome) -> u64 {
     let c = &outcome.counts;
     let numbers =

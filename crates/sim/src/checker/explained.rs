@@ -1,4 +1,4 @@
-//! No task changes its CPU without a decision that says why.
+//! No task changes its CPU without a decision that explains it.
 //!
 //! Each `sched_migrate_task` must follow a placement of the task on that CPU, or a balance pass that moved it there.
 
@@ -10,10 +10,11 @@ use schedlab_units::Pid;
 
 use super::Findings;
 
-/// The checker. Needs decisions, which it asks for.
+/// The checker. Needs decisions, which it requests.
 #[derive(Clone, Debug, Default)]
 pub struct Explained {
-    /// Where each task was said to go. Several passes may be recorded before the first of their moves.
+    /// The CPUs that decisions named for each task. Several passes may be recorded before the first of their
+    /// moves.
     goes: BTreeMap<Pid, Vec<CpuId>>,
     /// What was found.
     pub findings: Findings,

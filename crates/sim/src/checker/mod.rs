@@ -1,7 +1,7 @@
-//! What must hold of a run, checked on its trace.
+//! Invariants of a run, checked on its trace.
 //!
-//! A checker reads events and nothing else, so the same checkers run on recordings
-//! of real kernels. Each is a sink that keeps the first findings and counts the rest.
+//! A checker reads only events, so the same checkers run on recordings of real kernels. Each is a sink that
+//! keeps the first findings and counts the rest.
 
 mod affinity;
 mod conservation;
@@ -19,7 +19,7 @@ pub use explained::Explained;
 pub use lost_task::LostTask;
 pub use one_cpu::OneCpu;
 
-/// Something that must not be.
+/// A violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// When it was seen.
@@ -44,7 +44,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// So many are kept.
+    /// How many are kept.
     const KEPT: usize = 16;
 
     /// Nothing was found.

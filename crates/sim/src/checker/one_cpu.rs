@@ -1,4 +1,4 @@
-//! No task runs on two CPUs at once, and each switch leaves what the last one began.
+//! No task runs on two CPUs at once, and each switch leaves the task that the last one switched to.
 
 use std::collections::BTreeMap;
 
