@@ -92,7 +92,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.noise_timer(cpu, task);
     }
 
-    /// Sets the timer for the next time; it does not keep a run alive.
+    /// Sets the timer for the next wake-up; it does not keep a run alive.
     fn noise_timer(&mut self, cpu: CpuId, task: TaskId) {
         let mean = if self.sched.task(task).kthread { self.noise.per_cpu } else { self.noise.daemon };
         let dice = &mut self.tasks[task.index()].dice;
@@ -101,7 +101,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.pending -= 1;
     }
 
-    /// A noisy task was woken: it works, then waits for its next time.
+    /// A noisy task was woken: it works, then waits for its next wake-up.
     pub fn noise_runs(&mut self, cpu: CpuId, task: TaskId) {
         let kthread = self.sched.task(task).kthread;
         if std::mem::replace(&mut self.tasks[task.index()].noisy, true) {

@@ -1,4 +1,4 @@
-//! How a run ended, and what was counted on the way.
+//! How a run ended, and its counters.
 
 use schedlab_units::{Duration, Pid, Time};
 
@@ -13,18 +13,18 @@ pub enum End {
     Done,
     /// Its time was over.
     Duration,
-    /// Every task that is left waits for another.
+    /// Each remaining task waits for another.
     Deadlock(Vec<Stuck>),
-    /// So many events were handled: the run was given up.
+    /// This many events were handled: the run was aborted.
     Events(u64),
-    /// More than so many tasks were made: the run was given up.
+    /// More tasks than the limit were made: the run was aborted.
     Tasks {
         /// The limit.
         limit: usize,
-        /// Name and number of who forked the last, if it was forked.
+        /// Name and number of the parent of the last, if it was forked.
         by: Option<(String, Pid)>,
     },
-    /// A task does steps without end and without time passing.
+    /// A task executes steps endlessly without time passing.
     NoTime(Stuck),
 }
 
@@ -91,7 +91,7 @@ pub struct Counts {
     pub switches: u64,
     /// Of these, those to a task; the others are to idle.
     pub dispatches: u64,
-    /// Of all, those in which the task gave up its CPU by itself.
+    /// Of all, those in which the task gave up its CPU voluntarily.
     pub voluntary: u64,
     /// Wake-ups.
     pub wakeups: u64,
@@ -107,7 +107,7 @@ pub struct Counts {
     pub ipis: u64,
     /// Ticks.
     pub ticks: u64,
-    /// Time that passes of the balancer took, ns.
+    /// Time that balance passes took, ns.
     pub balance_ns: u64,
     /// The longest of them, ns.
     pub balance_max_ns: u64,
@@ -115,7 +115,7 @@ pub struct Counts {
     pub periods: u64,
     /// Those in which a CPU was throttled.
     pub throttled_periods: u64,
-    /// Time that queues of groups were throttled, of all CPUs together, ns.
+    /// Time that group queues were throttled, summed over all CPUs, ns.
     pub throttled_ns: u64,
 }
 
@@ -130,11 +130,11 @@ pub struct Outcome {
     pub time: Time,
     /// The counts.
     pub counts: Counts,
-    /// What time went into.
+    /// Time by kernel function.
     pub profile: Profile,
     /// Where the time of each CPU went, counted from the same mark.
     pub account: Account,
-    /// How its figures came to stand still, if it was asked to wait for that.
+    /// How its figures settled, if it was to wait for that.
     pub settled: Option<Settled>,
 }
 
@@ -144,7 +144,7 @@ impl Outcome {
         self.time.since(self.began)
     }
 
-    /// Whether the run ended as it should: by itself or by its time.
+    /// Whether the run ended as it should: on its own or after its duration.
     pub fn is_ok(&self) -> bool {
         matches!(self.end, End::Done | End::Duration)
     }

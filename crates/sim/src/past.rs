@@ -4,18 +4,18 @@ use schedlab_sched::{Experience, Lately};
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
-/// The known state of the machine at some time of a run; the rest is drawn from the seed.
+/// The known state of the machine at some time of a run; the rest is random, from the seed.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     /// How long after the start of the workload that time is.
     pub at: Duration,
     /// How long before it the last tick came.
     pub since_tick: Option<Duration>,
-    /// Ticks that came late, in their order: CPU, how many after the last one before it, how late.
+    /// Late ticks, in order: CPU, number counted from the last tick before `at`, and how late.
     pub late_ticks: Vec<LateTick>,
-    /// The first passes of balancing that came after it, in their order.
+    /// The first balance passes after it, in order.
     pub passes: Vec<Pass>,
-    /// What went on before the start.
+    /// What happened before the start.
     pub lately: Lately,
     /// What balancing had learned before the start, if that is known.
     pub experience: Option<Experience>,
@@ -26,13 +26,13 @@ pub struct Past {
 pub struct LateTick {
     /// Where.
     pub cpu: CpuId,
-    /// Ticks since the last one before the time that is known of.
+    /// Ticks since the last one before the known time.
     pub number: u64,
     /// By how much.
     pub late: Duration,
 }
 
-/// A pass of a busy CPU over the lowest of its domains that another CPU belongs to.
+/// A pass of a busy CPU over its lowest domain that also contains another CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
     /// The one that balances.

@@ -4,9 +4,9 @@
 //! | --- | --- | --- |
 //! | in user mode | by an interrupt | at its return |
 //! | in user mode | lazily by another CPU | at the next exit to user mode, the tick's at the latest |
-//! | on a path of the kernel | | at its end: exit to user mode, or `preempt_enable()`; of a kernel thread also `cond_resched()` |
+//! | on a kernel path | | at its end: exit to user mode, or `preempt_enable()`; of a kernel thread also `cond_resched()` |
 //! | in a stretch of kernel work | | at the interrupt's return if the kernel is preemptible, else at the next `cond_resched()`, else at the end |
-//! | where preemption is off | | behind it |
+//! | where preemption is off | | after it |
 //!
 //! Which bit counts at which point is the kernel's rule ([`schedlab_sched::Preempt`]).
 
@@ -39,7 +39,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// The running task, about to return to user mode, leaves its CPU if its group is out of quota, with or without a
-    /// request to make way.
+    /// reschedule request.
     fn waits_for_quota(&mut self, cpu: CpuId) -> bool {
         let leaves = self.sched.bandwidth_used()
             && self.curr(cpu).is_some_and(|task| self.sched.exit_to_user(task, self.now));
@@ -59,8 +59,8 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A path of the kernel is at its end, with the task about to go on with its
-    /// stage. Whether another task runs now.
+    /// A kernel path is at its end, with the task about to continue with its stage. Returns whether another
+    /// task runs now.
     pub fn path_ends(&mut self, cpu: CpuId, task: TaskId) -> bool {
         if !self.cpus[cpu].in_kernel {
             return false;
@@ -98,17 +98,17 @@ impl<S: Scheduler> Engine<'_, S> {
         !off && self.preempt_enable(cpu)
     }
 
-    /// A lock is given back inside the kernel. Whether another task runs now.
+    /// A lock is released inside the kernel. Returns whether another task runs now.
     pub fn preempt_enable(&mut self, cpu: CpuId) -> bool {
         self.call_if(cpu, Point::PreemptEnable)
     }
 
-    /// The kernel might sleep here. Whether another task runs now.
+    /// The kernel might sleep here. Returns whether another task runs now.
     pub fn might_sleep(&mut self, cpu: CpuId) -> bool {
         self.call_if(cpu, Point::MightSleep)
     }
 
-    /// The kernel offers its CPU. Whether another task runs now.
+    /// The kernel offers its CPU. Returns whether another task runs now.
     pub fn cond_resched(&mut self, cpu: CpuId) -> bool {
         self.call_if(cpu, Point::CondResched)
     }
@@ -144,14 +144,14 @@ impl<S: Scheduler> Engine<'_, S> {
         Some(Duration(until.time_at(self.cpus[cpu].work_rate)))
     }
 
-    /// The armed point inside kernel work is reached. Whether another task runs now.
+    /// The armed point inside kernel work is reached. Returns whether another task runs now.
     pub fn point_reached(&mut self, cpu: CpuId, task: TaskId) -> bool {
         if self.cpus[cpu].resched_at.is_none_or(|at| at > self.now) {
             return false;
         }
         self.cpus[cpu].resched_at = None;
         if self.tasks[task.index()].spins_for.is_some() {
-            // Spinning ends when another wants the CPU.
+            // Spinning ends when another task wants the CPU.
             self.tasks[task.index()].work = Work::NONE;
         } else if !self.preempt_enable(cpu) {
             self.cond_resched(cpu);

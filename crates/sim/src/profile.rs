@@ -1,6 +1,6 @@
 //! What a profile of the kernel would show: time in the functions that use contended lines.
 //!
-//! Counted from the mark `steady` on, if the workload makes it, else from the beginning.
+//! Counted from the mark `steady` on, if the workload has one, else from the beginning.
 
 use schedlab_sched::Scheduler;
 use schedlab_topology::CpuId;
@@ -57,7 +57,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Counts the time up to now of all that are busy.
+    /// Counts the time up to now of all busy CPUs.
     pub fn count_busy(&mut self) {
         for cpu in self.machine.topology.online().iter() {
             self.count_busy_of(cpu, !self.is_idle(cpu));

@@ -1,17 +1,17 @@
-//! The future: events in order of time, and at one instant in order of insertion.
+//! The event queue: events in order of time, and at one instant in order of insertion.
 //!
-//! A wheel of eleven rings of 64 slots. An event stands in the ring of the highest
-//! group of six bits in which its time differs from now, in the slot of those bits:
+//! A wheel of eleven rings of 64 slots. An event is in the ring of the highest group of six bits in which its
+//! time differs from now, in the slot of those bits:
 //!
 //! ```text
 //!   now    ... 000010 110100 000111
 //!   event  ... 000010 111000 010101     ring 1, slot 111000
 //! ```
 //!
-//! So everything in a lower ring comes before anything in a higher one, and slots of a ring come in order. The first
+//! So everything in a lower ring precedes anything in a higher one, and the slots of a ring are in order. The first
 //! slot of the lowest ring in use contains the next event: a single event is taken; otherwise the present moves to the
-//! start of the slot and its events move to lower rings. Lists keep the order of insertion all the way. Pushing has a
-//! constant cost, and an event moves at most once per ring. Events are never removed; their owner's number shows
+//! start of the slot and its events move to lower rings. Lists preserve the order of insertion throughout. Pushing has
+//! a constant cost, and an event moves at most once per ring. Events are never removed; their owner's number shows
 //! whether they still count.
 
 use schedlab_units::Time;
@@ -49,7 +49,7 @@ pub(crate) struct Queue<E> {
 }
 
 impl<E: Copy> Queue<E> {
-    /// Nothing to come.
+    /// An empty queue.
     pub fn new() -> Queue<E> {
         Queue {
             now: 0,
@@ -61,7 +61,7 @@ impl<E: Copy> Queue<E> {
         }
     }
 
-    /// Adds an event, which is not before the last one taken.
+    /// Adds an event, which is not earlier than the last one taken.
     #[inline]
     pub fn push(&mut self, time: Time, event: E) {
         debug_assert!(time.0 >= self.now, "an event in the past");
@@ -78,7 +78,7 @@ impl<E: Copy> Queue<E> {
         self.place(id, time.0);
     }
 
-    /// How many events stood here at once, at most.
+    /// The largest number of events queued at once.
     #[cfg(test)]
     pub fn room(&self) -> usize {
         self.nodes.len()
@@ -112,7 +112,7 @@ impl<E: Copy> Queue<E> {
             let id = list.first;
             let node = self.nodes[id as usize];
             if ring == 0 || node.next == NONE {
-                // All in a slot of the lowest ring are due at once, a single one anyway.
+                // All events in a slot of the lowest ring are due at once; a single one is next in any case.
                 if node.next == NONE {
                     self.clear(ring, slot);
                 } else {
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(order, expected);
     }
 
-    /// Against a sorted list, with pushes and pops mixed, near and far.
+    /// Compared with a sorted list, with pushes and pops mixed, near and far.
     #[test]
     fn a_long_random_run_stays_in_order() {
         for spread in [1u64, 50, 5_000, 1 << 30] {

@@ -1,9 +1,8 @@
 //! Random numbers: one named stream per source.
 //!
-//! Each source of chance in a run (a task's dice, a device's service times) draws
-//! from a stream of its own, made from the run's seed and the source's name and
-//! number. So a change in one place does not shift what is drawn in another, and
-//! two kernels run against the same luck.
+//! Each source of chance in a run (a task's dice, a device's service times) draws from a stream of its own,
+//! made from the run's seed and the source's name and number. So a change in one place does not shift the
+//! numbers drawn in another, and two kernels run with the same random numbers.
 
 /// A stream of random bits (splitmix64).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

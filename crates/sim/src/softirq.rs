@@ -1,10 +1,9 @@
-//! Soft interrupts: run behind the hard ones, until there are too many.
+//! Soft interrupts: run after the hard ones, until there are too many.
 //!
-//! What a source leaves for its softirq runs at once, in time taken from whatever the
-//! CPU does. Softirqs that follow each other without a gap are one burst; when it has
-//! lasted as long as the kernel lets it ([`schedlab_machine::Softirq`]), the rest is
-//! left to the CPU's `ksoftirqd`, an ordinary fair task, and so is all that comes
-//! until that has caught up.
+//! The work that a source leaves to its softirq runs at once, in time taken from whatever the CPU does.
+//! Softirqs that follow each other without a gap are one burst; when it has lasted as long as the kernel
+//! allows ([`schedlab_machine::Softirq`]), the rest is left to the CPU's `ksoftirqd`, an ordinary fair task,
+//! and so are all later ones until the thread has caught up.
 //!
 //! Kernel: handle_softirqs(), invoke_softirq(), run_ksoftirqd(), kernel/softirq.c.
 
@@ -27,21 +26,21 @@ pub(crate) struct SoftirqState {
     /// Work left to `ksoftirqd`.
     left: Vec<Left>,
     thread: Option<TaskId>,
-    /// It is awake.
+    /// The thread is awake.
     thread_runs: bool,
 }
 
 /// A softirq left to `ksoftirqd`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Left {
-    /// What a source left behind.
+    /// The work that a source left.
     Source(SourceId),
     /// The end of a request, for which a task waits.
     Request(TaskId),
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// A source has interrupted `cpu` and leaves a softirq behind: how long it takes now.
+    /// A source has interrupted `cpu` and raises a softirq: how long it takes now.
     pub fn softirq(&mut self, cpu: CpuId, source: SourceId) -> u64 {
         let soft = self.workload.objects.sources[source.index()].soft.0;
         let limits = &self.machine.softirq;
@@ -94,7 +93,7 @@ impl<S: Scheduler> Engine<'_, S> {
         thread
     }
 
-    /// `ksoftirqd` has the CPU: it does the next part of what was left, or sleeps.
+    /// `ksoftirqd` has the CPU: it does the next part of the work left to it, or sleeps.
     pub fn ksoftirqd_runs(&mut self, cpu: CpuId, thread: TaskId) {
         let budget = self.machine.softirq.net_budget.get() as usize;
         let state = &mut self.softirqs[cpu];

@@ -1,4 +1,4 @@
-//! Interrupts from outside: again and again, or after something was sent.
+//! Interrupts from outside: recurring, or in response to something sent.
 
 use schedlab_machine::Mechanism;
 use schedlab_sched::Scheduler;
@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::task::Wait;
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Those that come again and again come for the first time.
+    /// The recurring sources fire for the first time.
     pub fn start_sources(&mut self) {
         for (id, spec) in self.workload.objects.sources.iter().enumerate() {
             let source = SourceId(id as u32);
@@ -68,7 +68,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Whether a task could run: its idle CPU has not heard of it yet, or its group has no quota left.
+    /// Whether a task could run: its idle CPU has not noticed it yet, or its group has no quota left.
     fn somebody_is_awake(&self) -> bool {
         self.tasks.iter().any(|task| !task.ended && task.wait == Wait::Nothing)
     }

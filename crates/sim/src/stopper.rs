@@ -1,7 +1,7 @@
-//! The stopper of a CPU: the thread above all others that moves what runs there.
+//! The stopper of a CPU: the thread of the highest class, which moves running tasks.
 //!
-//! Active balancing, a change of affinity of a running task and exec ask for it. It
-//! is made when a CPU first needs one.
+//! Active balancing, a change of affinity of a running task and exec use it. It is made when a CPU first
+//! needs it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::emit::Context;
 use crate::engine::Engine;
 use crate::task::{Role, Stage, Wait};
 
-/// What a stopper is asked to do.
+/// Work for a stopper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopperWork {
     /// Active balancing: move some task to this CPU.
@@ -25,12 +25,12 @@ pub(crate) enum StopperWork {
     Move { task: TaskId, to: CpuId, cause: MigrationCause },
     /// Leave the CPU to kernel threads that are bound to it.
     Deactivate,
-    /// Take the CPU out of use.
+    /// Take the CPU offline.
     Offline,
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Active balancing is asked for.
+    /// Active balancing is requested.
     pub fn ask_stopper(&mut self, by: CpuId, cpu: CpuId, to: CpuId) {
         self.give_stopper(by, cpu, StopperWork::Balance { to });
     }
@@ -41,7 +41,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.give_stopper(by, cpu, StopperWork::Move { task, to, cause });
     }
 
-    /// Gives the stopper of a CPU something to do.
+    /// Queues work for the stopper of a CPU.
     pub fn give_stopper(&mut self, by: CpuId, cpu: CpuId, work: StopperWork) {
         self.stopper_work[cpu].push(work);
         let stopper = self.stopper(cpu);
@@ -84,7 +84,7 @@ impl<S: Scheduler> Engine<'_, S> {
         id
     }
 
-    /// The stopper has the CPU: it does all it was asked, then sleeps.
+    /// The stopper has the CPU: it does all its work, then sleeps.
     pub fn stopper_runs(&mut self, cpu: CpuId, stopper: TaskId) {
         let items = std::mem::take(&mut self.stopper_work[cpu]);
         for item in items {

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::task::{Role, Stage, Wait};
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// The current task of a CPU sleeps until it is woken, then goes on with `stage`.
+    /// The current task of a CPU sleeps until it is woken, then continues with `stage`.
     pub fn sleep(&mut self, cpu: CpuId, task: TaskId, state: TaskState, wait: Wait, stage: Stage) {
         let entry = &mut self.tasks[task.index()];
         entry.stage = stage;
@@ -27,7 +27,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.reschedule(cpu, Deactivate::Sleep(state));
     }
 
-    /// Calls the scheduler on a CPU, whose execution is up to now.
+    /// Calls the scheduler on a CPU, whose execution is up to date.
     pub fn reschedule(&mut self, cpu: CpuId, how: Deactivate) {
         let called_for = self.pending(cpu);
         self.touch(cpu, Shared::Rq(cpu), Access::Lock, self.paths.context_switch / 2);
@@ -41,7 +41,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.emit_runtime(cpu, Context::Task, called_for, prev);
         }
         self.effects(cpu, Context::Task);
-        // The timer is set when the switch is done, by the time of then.
+        // The timer is set when the switch is done, by the clock at that time.
         self.rearm_hrtick(cpu, self.cpus[cpu].overhead_ns() + self.paths.context_switch);
         if switched.next == Curr::Idle && self.cpus[cpu].leaving.is_some() {
             self.arrives_at_idle(cpu);
@@ -170,7 +170,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A task whose switch away from its CPU is over by now is off it.
+    /// Marks a task as off its CPU if the switch away from it is over by now.
     #[inline]
     pub fn settle(&mut self, task: TaskId) {
         if self.sched.task(task).on_cpu

@@ -20,17 +20,17 @@ pub(crate) enum Stage {
     Fetch,
     /// This op, from user mode.
     Act(Op),
-    /// One block of an op that ends by the clock is done.
+    /// One block of an op with a fixed end time is done.
     Wall { until: Time, block: u64 },
     /// This much of a region is touched.
     Touched { region: RegionId, bytes: u64, left: u64 },
     /// Tries to take the lock.
     Lock(MutexId),
-    /// Has spun for the lock in user mode in vain.
+    /// Has spun for the lock in user mode without getting it.
     SpunForMutex(MutexId),
     /// In the kernel, tries to take a mutex.
     KernelLock(KernelLock),
-    /// Has spun for a mutex in vain.
+    /// Has spun for a mutex without getting it.
     SpunForLock(KernelLock),
     /// Has spun enough: tries once more, then sleeps.
     LockSlowly(KernelLock),
@@ -42,9 +42,9 @@ pub(crate) enum Stage {
     PipeHeld(ChannelId),
     /// Tries to take from the semaphore.
     SemWait(SemId),
-    /// Has spun at a barrier in vain.
+    /// Has spun at a barrier that did not open.
     SpunAtBarrier(BarrierId),
-    /// Wakes so many more.
+    /// Wakes this many more.
     Wake { from: WakeFrom, left: u32 },
     /// Writes the rest.
     Write { channel: ChannelId, left: u32, resumed: bool },
@@ -56,9 +56,9 @@ pub(crate) enum Stage {
     Cloned(SpecId),
     /// The new program is in place.
     Execed(schedlab_workload::CommId),
-    /// Has given back what it had, and leaves the group of its session.
+    /// Has freed its resources, and leaves the group of its session.
     Exiting,
-    /// Has paid for its end.
+    /// Has paid for its exit.
     Ended,
     /// Waits for its children.
     WaitChildren,
@@ -66,11 +66,11 @@ pub(crate) enum Stage {
     NextItem,
     /// A worker that serves a request of a device: before it, or after it.
     Submit { device: DeviceId },
-    /// Has asked a device and is about to sleep, unless that is done.
+    /// Has sent a request to a device and is about to sleep, unless the request is done.
     Asked { device: DeviceId, done: bool },
     /// The request is done; `woken` until the worker has paid for what follows.
     Complete { device: DeviceId, woken: bool },
-    /// A stopper that looks for something to do.
+    /// A stopper that looks for work.
     Stopper,
     /// `ksoftirqd`, with softirqs left to it.
     Softirqs,
@@ -78,7 +78,7 @@ pub(crate) enum Stage {
     Noise,
 }
 
-/// The tasks that a task wakes which wakes several.
+/// The tasks to wake, for a task that wakes several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakeFrom {
     /// The tasks that slept at the barrier when it opened.
@@ -92,7 +92,7 @@ pub(crate) enum WakeFrom {
 /// What a sleeping task waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// It does not.
+    /// It does not wait.
     #[default]
     Nothing,
     /// Time to pass.
@@ -127,7 +127,7 @@ pub(crate) enum Wait {
     Thaw,
 }
 
-/// Where its present work is done.
+/// Where its current work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// In user mode.
@@ -136,7 +136,7 @@ pub(crate) enum Mode {
     Kernel(Section),
 }
 
-/// What kind of task it is to the engine.
+/// What kind of task it is for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It executes its program.
@@ -161,7 +161,7 @@ pub(crate) struct Task {
     pub is_thread: bool,
     pub comm: Comm,
     pub role: Role,
-    /// The spec it was made from; none for threads of the kernel that the engine makes.
+    /// The spec it was made from; `None` for threads of the kernel that the engine makes.
     pub spec: Option<SpecId>,
     pub cursor: Cursor,
     pub stage: Stage,
@@ -181,9 +181,9 @@ pub(crate) struct Task {
     pub holds: Vec<KernelLock>,
     /// Semaphores at which it owes posts.
     pub owes: Few<SemId>,
-    /// The call on a pipe that it is in.
+    /// The pipe call in progress.
     pub call: Stage,
-    /// A source of noise: it works.
+    /// A source of noise: whether it is at work.
     pub noisy: bool,
     /// For a worker: the task whose request it serves.
     pub serves: Option<TaskId>,
@@ -193,9 +193,9 @@ pub(crate) struct Task {
     pub timer_cpu: CpuId,
     /// Its timer is one of the wheel: it expires in the softirq of a tick.
     pub wheel: bool,
-    /// Whether it must end when it next would enter user mode.
+    /// Whether it must end when it would next enter user mode.
     pub killed: bool,
-    /// Whether it must sleep when it next would enter user mode, until it is thawed.
+    /// Whether it must sleep when it would next enter user mode, until it is thawed.
     pub frozen: bool,
     pub ended: bool,
     pub background: bool,
@@ -208,9 +208,9 @@ pub(crate) struct Task {
     pub origin: Time,
     pub own_timers: Option<Box<[Option<Time>; OWN_TIMERS_MAX]>>,
     pub parent: Option<TaskId>,
-    /// Forked processes that live.
+    /// Living forked processes.
     pub children: u32,
-    /// Those that have ended and were not waited for.
+    /// Forked processes that have ended and were not waited for.
     pub zombies: u32,
     /// The last task forked from each spec, for joining.
     pub forked: Few<(SpecId, TaskId)>,
@@ -218,17 +218,17 @@ pub(crate) struct Task {
     pub joiner: Option<TaskId>,
     /// When it was switched in.
     pub since: Time,
-    /// When its CPU is done switching away from it.
+    /// When its CPU has finished switching away from it.
     pub off_cpu_at: Time,
-    /// How long after its next wake-up an idle CPU hears of it, if not as the machine says.
+    /// How long after its next wake-up an idle CPU notices it, if not as the machine defines.
     pub heard: Option<Duration>,
-    /// Where the interrupt comes that ends its next sleep, if not where it falls asleep.
+    /// The CPU of the interrupt that ends its next sleep, if not the one where it falls asleep.
     pub interrupt_on: Option<CpuId>,
-    /// The task that wakes it next does so on its own CPU.
+    /// Its next waker wakes it on the waker's CPU.
     pub comes_to_waker: bool,
     /// CPU time it is owed when it is woken next, from before the run.
     pub lag: Duration,
-    /// The CPU that it used before its own when it is woken next, from before the run.
+    /// Its recently used CPU at its next wake-up, from before the run.
     pub recent_used_cpu: Option<CpuId>,
     /// What it did before the run, until it is woken next.
     pub did: Option<Did>,

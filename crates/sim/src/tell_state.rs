@@ -1,4 +1,4 @@
-//! Telling the trace the state of the scheduler as it changes: averages, virtual times, numbers of tasks.
+//! Writes the scheduler's state to the trace as it changes: averages, virtual times, numbers of tasks.
 //!
 //! Done only for a sink that requests it. Changes are reported after each event of the engine, so several updates at
 //! one instant become one event.
@@ -58,7 +58,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let cpus = sched.rqs.len();
         told.queues.resize(sched.tgs.len() * cpus, [0; 3]);
         for index in 0..told.queues.len() {
-            // A queue that is not made has no averages yet.
+            // A queue that does not exist yet has no averages.
             let (tg, cpu) = (TgId((index / cpus) as u32), CpuId::from(index % cpus));
             let Some((cfs, _)) = sched.on_cpu(tg, cpu) else { continue };
             let queue = sched.cfs(cfs);
@@ -82,7 +82,7 @@ impl<S: Scheduler> Engine<'_, S> {
             let task = sched.task(TaskId(index as u32));
             let se = &task.se;
             let left = (se.slice as i64) - (se.sum_exec_runtime - se.prev_sum_exec_runtime) as i64;
-            // Only a task that is queued has a lag that means something now; the virtual time it is against is the queue's.
+            // Only a queued task has a meaningful lag; it is relative to the queue's virtual time.
             let lag = match se.cfs_rq {
                 Some(cfs) if se.on_rq => {
                     sched.entity_lag(cfs, SeId(index as u32), sched.seen_avg_vruntime(cfs))
@@ -145,7 +145,7 @@ fn changed_cpus(sched: &Sched, told: &mut Told, states: &mut Vec<State>) {
         let cpu = CpuId::from(index);
         let rq = &sched.rqs[cpu];
         let root = sched.cfs(sched.tg(TgId::ROOT).cfs_rq[index]);
-        // A CPU is too full if a fifth of it is not left.
+        // A CPU is overutilized if less than a fifth of it is left.
         overutilized |= rq.online && root.avg.util_avg * 1280 > rq.cpu_capacity_orig * 1024;
         let now = OneCpu {
             nr_running: rq.nr_running,

@@ -1,8 +1,8 @@
 //! Ticks, the balancing they raise, and the slice timer.
 //!
-//! All CPUs tick at the same instants, or somewhat later where that is known. A busy CPU always ticks; one that went idle
-//! for long stops, and its tick is armed again when it has something to run. An
-//! idle CPU without a tick costs no events.
+//! All CPUs tick at the same instants, or somewhat later where such a delay is known. A busy CPU always ticks. A CPU
+//! that goes idle for long stops its tick, and the tick is armed again when it has something to run. An idle CPU
+//! without a tick costs no events.
 
 use schedlab_sched::{Scheduler, TgId};
 use schedlab_topology::CpuId;
@@ -13,14 +13,13 @@ use crate::engine::Engine;
 use crate::event::Event;
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Stops the tick of an idle CPU: others balance for it.
+    /// Stops the tick of an idle CPU: other CPUs balance for it.
     pub fn stop_tick(&mut self, cpu: CpuId) {
         self.cpus[cpu].tick_stopped = true;
         self.sched.nohz_balance_enter_idle(cpu);
     }
 
-    /// A CPU has something to run: its tick goes on. The scheduler learns of it at the
-    /// first one.
+    /// A CPU has something to run: its tick is restarted. The scheduler notices it at the first tick.
     pub fn restart_tick(&mut self, cpu: CpuId) {
         self.cpus[cpu].tick_stopped = false;
         self.arm_tick(cpu);
@@ -40,7 +39,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.timer_set(at);
     }
 
-    /// Whether the next tick of a CPU comes just then.
+    /// Whether the next tick of a CPU is at this time.
     pub fn ticks_at(&self, cpu: CpuId, time: Time) -> bool {
         self.cpus[cpu].tick_armed && self.cpus[cpu].tick_at == time
     }
@@ -54,7 +53,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cpus[cpu].wheel = expired;
     }
 
-    /// How late a tick of a CPU comes, ns: as late as the nearest of which it is known.
+    /// How late a tick of a CPU comes, ns: as late as the nearest tick with a known delay.
     fn tick_late(&self, cpu: CpuId, number: u64) -> u64 {
         let known = &self.late_ticks[cpu];
         let next = known.partition_point(|&(other, _)| other < number);
@@ -113,7 +112,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.effects(cpu, Context::Softirq);
     }
 
-    /// Arms or drops the slice timer, as the scheduler wants it, so long after now.
+    /// Arms or cancels the slice timer, as the scheduler wants it, this long after now.
     #[inline]
     pub fn rearm_hrtick(&mut self, cpu: CpuId, after: u64) {
         let wanted = self.sched.hrtick_at(cpu);
@@ -140,7 +139,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let hit = self.interrupt(cpu, 0);
         let pending = self.pending(cpu);
         self.sched.hrtick(cpu, self.now);
-        // The interrupt takes its time from what comes after: the slice is over by the clock that its handler reads.
+        // The interrupt takes its time from what runs next: by the clock that its handler reads the slice is over.
         self.take_time(cpu, self.paths.timer_irq);
         self.effects(cpu, Context::Hardirq);
         if self.tracing {
@@ -150,7 +149,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.irq_return(cpu, hit);
     }
 
-    /// Something happens on a CPU in an interrupt: calls `act`, and notifies the CPUs that it asked to reschedule.
+    /// Calls `act` in an interrupt on a CPU, and notifies the CPUs that have to reschedule.
     pub fn by_interrupt(&mut self, cpu: CpuId, act: impl FnOnce(&mut Self)) {
         let hit = self.interrupt(cpu, self.paths.timer_irq);
         act(self);

@@ -5,11 +5,12 @@
 //!                            ^ a wake-up: no pass begins after the one under way
 //! ```
 //!
-//! Until the switch the task that sleeps is the CPU's current one, so searches do not take the CPU for idle. If a task
-//! was queued on it meanwhile, the CPU switches to that and not to idle. What is on its wake list is queued behind the
+//! Until the switch the sleeping task is the CPU's current one, so searches do not take the CPU for idle. If a task
+//! was queued on it meanwhile, the CPU switches to that and not to idle. Tasks on its wake list are queued after the
 //! switch: interrupts are off until then.
 //!
-//! Left out: tasks that a pass pulls move, and are switched to, when it begins; its time passes afterwards.
+//! Left out: tasks that a pass pulls are moved, and switched to, when the pass begins; its time passes
+//! afterwards.
 //!
 //! Kernel: __schedule(), kernel/sched/core.c; sched_balance_newidle(), kernel/sched/fair.c, v6.12.
 
@@ -21,7 +22,7 @@ use schedlab_units::{Duration, TaskId, Time};
 
 use crate::engine::Engine;
 
-/// The task that a CPU has still to switch away from.
+/// The task that a CPU still has to switch away from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaving {
     pub task: TaskId,
@@ -32,7 +33,7 @@ pub(crate) struct Leaving {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// A CPU has chosen its idle task: it switches to it now, or when the passes are over that it makes before.
+    /// A CPU has chosen its idle task: it switches to it now, or after its newly idle balance passes.
     pub fn turns_to_idle(&mut self, cpu: CpuId, switched: &Switched, how: Deactivate) {
         let passes_last = self.cpus[cpu].passes.last_beyond(self.now);
         match switched.prev {
@@ -57,7 +58,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.turn_changes(cpu);
     }
 
-    /// A CPU without a task goes on: if it was on its way to idle and has looked everywhere, it switches.
+    /// A CPU without a task continues: if it was on its way to idle and has looked everywhere, it switches.
     pub fn has_looked(&mut self, cpu: CpuId) {
         if self.cpus[cpu].leaving.is_none() {
             return;
@@ -97,7 +98,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Whether a CPU has still to switch away from a task.
+    /// Whether a CPU still has to switch away from a task.
     pub fn is_leaving(&self, cpu: CpuId, task: TaskId) -> bool {
         self.cpus[cpu].leaving.is_some_and(|leaving| leaving.task == task)
     }
@@ -114,10 +115,11 @@ mod tests {
 
     use crate::Simulation;
 
-    /// What followed when CPU 0 had no task left and looked for one in vain.
+    /// What followed when CPU 0 had no task left and found none elsewhere.
     #[derive(Default)]
     struct Seen {
-        /// When it began to look. How long that takes is not its cost, which counts by what each CPU took the last time.
+        /// When it began to look. The duration differs from the cost used in decisions, which is based on what each CPU
+        /// took the last time.
         began: Option<Time>,
         /// Switches to idle, and those of them that came too early.
         to_idle: u32,
@@ -152,7 +154,7 @@ mod tests {
         }
     }
 
-    /// A sleeper on CPU 0, two tasks on CPU 1 that may not leave it, and one on CPU 2 that wakes a task of CPU 0, or none.
+    /// A sleeper on CPU 0, two tasks bound to CPU 1, and one on CPU 2 that wakes a task of CPU 0, or none.
     fn seen(kernel: &str, wakes: bool) -> Seen {
         let mut w = WorkloadBuilder::new("test");
         let sem = w.sem("sem", 0);
@@ -166,7 +168,7 @@ mod tests {
         };
         forever(&mut w, "sleeps", 0, &[run(20), Op::Sleep { span: Duration::micros(170) }]);
         forever(&mut w, "hog", 1, &[run(1_000)]);
-        // Each time it wakes CPUs hear again that some have more than one task.
+        // Each time it wakes, CPUs notice again that some have more than one task.
         forever(&mut w, "another", 1, &[run(10), Op::Sleep { span: Duration::micros(60) }]);
         if wakes {
             forever(&mut w, "waits", 0, &[Op::SemWait { sem }, run(2)]);
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_task_that_is_queued_there_meanwhile_runs_at_once_but_one_on_the_wake_list_after_idle() {
-        // Since v5.19 a task that is woken for a CPU without any goes over its wake list.
+        // Since v5.19 a task that is woken for a CPU without tasks goes through its wake list.
         assert!(seen("v5.18", true).to_another > 5);
         assert_eq!(seen("v6.12+NO_NI_RANDOM", true).to_another, 0);
     }

@@ -1,18 +1,18 @@
-//! One processor that executes all CPUs in turn, as an emulator does whose clock counts instructions.
+//! One processor that executes all CPUs in turn, like an emulator whose clock counts instructions.
 //!
-//! A CPU runs alone until its turn is over or it sleeps; meanwhile the others stand still, and events for them wait for
-//! their turn. Turns go by number. The turns of one pass over the CPUs have the same length: 1/n of the time until the
-//! next timer, of n CPUs, as it was when the pass began. A timer or a device that interrupts makes each CPU's next turn
-//! be measured again, so after a tick each is shorter than the one before by 1/n. When all CPUs sleep, time advances to
-//! the next event, and the CPU that it is for gets the turn.
+//! A CPU runs alone until its turn is over or it sleeps; meanwhile the others are stopped, and events for them wait for
+//! their turn. Turns are taken in order of CPU number. The turns of one pass over n CPUs have the same length: 1/n of
+//! the time until the next timer, as of the start of the pass. After an interrupt by a timer or a device each CPU's
+//! next turn is measured again, so after a tick each is shorter than the one before by 1/n. When all CPUs sleep, time
+//! advances to the next event, and its CPU gets the turn.
 //!
 //! ```text
 //!   all sleep         a pass of 992 / 16 us, until CPU 15       the next, of 500 / 16 us
 //!       | CPU 5  | CPU 6  | CPU 7  | (8 sleeps) CPU 9 .. CPU 15 | CPU 0 | CPU 1 | CPU 2 | ..
 //! ```
 //!
-//! A task that spins gives the turn away with each pause. Requests of QEMU's own threads, which end
-//! turns too, are left out.
+//! A task that spins yields the turn with each pause. Left out: requests of QEMU's own threads, which end
+//! turns too.
 //!
 //! Source: QEMU 10, rr_cpu_thread_fn() and icount_percpu_budget(); the recordings in `traces/` show all of it.
 
@@ -29,7 +29,7 @@ use crate::task::Stage;
 /// A turn of a loop that pauses, ns.
 const PAUSE: u64 = 20;
 
-/// Time that such a loop takes to count for what its model says of a pause, ns: see the programs of
+/// Time that such a loop must take to count as the pause of its model, ns: see the programs of
 /// [`schedlab_workload::models::Barrier`].
 const PAUSED: u64 = 10_000;
 
@@ -38,29 +38,29 @@ const PAUSED: u64 = 10_000;
 pub(crate) struct Turns {
     /// Whose turn it is, or was last.
     at: CpuId,
-    /// Whether a CPU has it.
+    /// Whether a CPU has the turn.
     taken: bool,
     /// Number of the armed end of the turn.
     number: u32,
-    /// What came for a CPU outside its turn.
+    /// Events that arrived for a CPU outside its turn.
     due: PerCpu<Vec<Event>>,
     /// CPUs whose next turn is measured again.
     anew: PerCpu<bool>,
-    /// How long a turn of this pass lasts, ns, and until when the present one does.
+    /// How long a turn of this pass lasts, ns, and the end of the current one.
     turn: u64,
     until: Time,
     /// The timer up to which turns are measured.
     deadline: Time,
-    /// The timer to which time went on when all slept, for the host to catch up.
+    /// The timer to which time jumped when all CPUs slept, so that the host can catch up.
     jumped: Option<Time>,
-    /// A timer of the machine itself comes so long after each tick is due.
+    /// A timer of the machine itself expires this long after each tick is due.
     reach: Duration,
 }
 
 impl Turns {
     /// All CPUs sleep.
     pub fn new(nr_cpus: usize, tick: u64, seed: u64) -> Turns {
-        // Seen were 0.2 to 3.6 ms of 4.
+        // Observed: 0.2 to 3.6 ms of 4.
         let reach = tick / 20 + Stream::new(seed, "turns", 0).next() % (tick * 17 / 20);
         Turns {
             at: CpuId(0),
@@ -78,7 +78,7 @@ impl Turns {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Whether something that comes for a CPU has to wait for its turn; if so it is kept until then.
+    /// Whether an event for a CPU has to wait for its turn; if so it is kept until then.
     pub fn awaits_turn(&mut self, event: Event) -> bool {
         let cpu = self.comes_for(event);
         let Some((turns, cpu)) = self.turns.as_mut().zip(cpu) else { return false };
@@ -130,7 +130,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.pass_turn();
     }
 
-    /// A CPU stands still from now on.
+    /// A CPU is stopped from now on.
     fn suspend(&mut self, cpu: CpuId) {
         let pauses = self.pauses(cpu) && self.cpus[cpu].overhead == Work::NONE;
         let entry = &mut self.cpus[cpu];
@@ -156,7 +156,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A CPU has its turn: what came for it meanwhile, then what it was doing. Whether it uses it.
+    /// A CPU gets its turn: it handles pending events, then continues. Returns whether it uses the turn.
     fn give_turn(&mut self, cpu: CpuId) -> bool {
         let deadline = self.next_deadline();
         let nr_cpus = self.machine.topology.nr_cpus() as u64;
@@ -186,7 +186,7 @@ impl<S: Scheduler> Engine<'_, S> {
         true
     }
 
-    /// Sets the end of the present turn again: the CPU started or stopped working or spinning.
+    /// Sets the end of the current turn again: the CPU started or stopped working or spinning.
     pub fn arm_turn(&mut self) {
         let Some(turns) = &self.turns else { return };
         if !turns.taken {
@@ -215,14 +215,14 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.cpus[cpu].waits = true;
         if !turns.taken && !idle {
-            // Something made it run that was no interrupt.
+            // Something other than an interrupt made it run.
             turns.number = turns.number.wrapping_add(1);
             let number = turns.number;
             self.queue.push(self.now, Event::Turn { number });
         }
     }
 
-    /// A timer is set: if it comes before all others, turns are measured by it from now on.
+    /// A timer is set: if it expires before all others, turns are measured by it from now on.
     pub fn timer_set(&mut self, at: Time) {
         let (now, nr_cpus) = (self.now, self.machine.topology.nr_cpus() as u64);
         let Some(turns) = self.turns.as_mut().filter(|turns| turns.taken && at < turns.deadline) else {
@@ -234,7 +234,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.arm_turn();
     }
 
-    /// The turn of a CPU is over as soon as what it is doing is paid for.
+    /// The turn of a CPU is over as soon as its current work is paid for.
     pub fn end_turn(&mut self, cpu: CpuId) {
         let end = self.now + Duration(self.cpus[cpu].overhead_ns());
         let Some(turns) = self.turns.as_mut().filter(|turns| turns.taken && turns.at == cpu) else { return };
@@ -242,8 +242,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.arm_turn();
     }
 
-    /// A device is the host's: while all CPUs sleep time goes on to the next timer at once, and the host is done only
-    /// then. When that is; none if some CPU has the turn.
+    /// Devices belong to the host: while all CPUs sleep, time jumps to the next timer at once, and the host finishes
+    /// only then. Returns that time; `None` if a CPU has the turn.
     pub fn host_is_done_at(&mut self) -> Option<Time> {
         let turns = self.turns.as_mut()?;
         if turns.taken {
@@ -258,7 +258,7 @@ impl<S: Scheduler> Engine<'_, S> {
         Some(next)
     }
 
-    /// When the next timer comes.
+    /// When the next timer expires.
     fn next_deadline(&self) -> Time {
         let tick = self.sched.tick_ns();
         let of_machine = |now: Time| {
@@ -278,8 +278,8 @@ impl<S: Scheduler> Engine<'_, S> {
         next
     }
 
-    /// After how much work, from what is still to be paid for on, the turn of a CPU ends, and how
-    /// long the others' take then, if they are as long.
+    /// After how much work, unpaid work included, the turn of a CPU ends, and how long the turns of the
+    /// others then take, if they are of the same length.
     pub fn stall(&self, cpu: CpuId) -> Option<(u64, u64)> {
         let turns = self.turns.as_ref().filter(|turns| turns.taken && turns.at == cpu)?;
         let left = turns.until.since(self.now).0.checked_sub(self.cpus[cpu].overhead_ns())?;

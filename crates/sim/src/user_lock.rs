@@ -8,14 +8,14 @@
 //!        |       sleeps for a while, or until it is given back -------+
 //! ```
 //!
-//! A task that spins can be preempted like any task in user mode, and so can the holder: then all others spin in vain.
-//! Given back it goes to one of those that spin on a CPU just then, the nearest first; if none does, it is free, and
-//! each of them tries anew once it runs.
+//! A task that spins can be preempted like any task in user mode, and so can the holder: then all others spin
+//! uselessly. A released lock goes to one of the tasks that are spinning on a CPU at that time, the nearest first; if
+//! there is none, it is free, and each of them tries again once it runs.
 //!
-//! The lock is one line of memory. All CPUs that spin have a copy, and when it is given back the line goes to each of
-//! them once before one has it: the more spin, the longer that takes.
+//! The lock is one cache line. All spinning CPUs have a copy, and on release the line goes to each of them once
+//! before one has the lock: the more CPUs spin, the longer that takes.
 //!
-//! Left out: that spinning with pauses leaves more of a core to its sibling.
+//! Left out: spinning with pauses leaves more of a core to its sibling.
 
 use schedlab_machine::{Mechanism, Work};
 use schedlab_sched::{Scheduler, TaskState};
@@ -28,7 +28,7 @@ use crate::task::{Stage, Wait};
 
 impl<S: Scheduler> Engine<'_, S> {
     /// How long a task spins for a lock, and how long a task that has spun that long sleeps (zero: until the lock is
-    /// given back). None if no task spins for it.
+    /// released). `None` if no task spins for it.
     pub fn spins_for_lock(&self, id: MutexId) -> Option<(Duration, Duration)> {
         match self.workload.objects.mutexes[id.index()].kind {
             MutexKind::Spin { spin, sleep } => Some((spin, sleep)),
@@ -58,8 +58,8 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Gives a lock back to the nearest task that spins for it on a CPU, after its line has gone to every spinner. False if
-    /// no task spins on a CPU now.
+    /// Hands a released lock to the nearest task that spins for it on a CPU, after its line has gone to every spinner.
+    /// False if no task spins on a CPU now.
     pub fn give_to_spinner(&mut self, cpu: CpuId, id: MutexId) -> bool {
         let line = |engine: &Self, to: CpuId| {
             if to != cpu && engine.machine.has(Mechanism::CacheLines) { engine.line_ns(to, cpu) } else { 0 }
@@ -76,7 +76,7 @@ impl<S: Scheduler> Engine<'_, S> {
             }
         }
         let Some((_, next)) = next else {
-            // None can look just now: each tries anew when it can.
+            // None can look at the moment: each tries again when it runs.
             while let Some(spinner) = self.objects.mutexes[id.index()].next_spinner() {
                 self.end_spin_after(spinner, Stage::Lock(id), self.atomic());
             }
@@ -84,7 +84,7 @@ impl<S: Scheduler> Engine<'_, S> {
         };
         let mutex = &mut self.objects.mutexes[id.index()];
         mutex.stop_spinning(next);
-        // Where CPUs execute in turn, the spinner looks again when its turn comes.
+        // If CPUs execute in turn, the spinner looks again when its turn comes.
         let at_once = self.turns.is_none();
         if at_once {
             mutex.take(next);

@@ -1,4 +1,4 @@
-//! A run that stands where its workload is warm, and goes on from there as often as wanted.
+//! A run stopped where its workload is warm, which can be continued from there any number of times.
 //!
 //! ```text
 //!                               .--> as it was ----------------------------->
@@ -6,8 +6,8 @@
 //!                               '--> without a mechanism ----> settled ------>
 //! ```
 //!
-//! Bringing a workload to its steady state often takes longer than measuring it. A copy that goes on with other
-//! constants shows their effect on a running workload; it does not show what they would have done to its start.
+//! Reaching the steady state of a workload often takes longer than measuring it. A copy that continues with
+//! other constants shows their effect on a running workload; it does not show their effect on its start.
 
 use schedlab_machine::{Machine, Mechanism, Rate};
 use schedlab_sched::{Sched, Scheduler};
@@ -28,7 +28,7 @@ impl<'a> Simulation<'a> {
     /// Runs up to the mark `steady`, and passes the events to the sink.
     ///
     /// # Errors
-    /// How a run ended that was never warm.
+    /// How the run ended, if it never became warm.
     pub fn warm_up(&self, sink: &mut dyn Sink) -> Result<Warm<'a>, End> {
         let mut engine = self.engine(Listens::of(sink));
         let end = engine.run(Limits { when_warm: true, ..self.limits(&engine) }, sink);
@@ -40,8 +40,8 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a> Warm<'a> {
-    /// A copy that goes on with another machine of the same topology. Work in progress, such as a system call that is
-    /// already paid for, ends as it began; constants that a run reads once, at its start, have no effect.
+    /// A copy that continues with another machine of the same topology. Work in progress, such as a system call that
+    /// is already paid for, ends as it began; constants that a run reads once, at its start, have no effect.
     ///
     /// # Panics
     /// If the machine has other CPUs.
@@ -54,7 +54,7 @@ impl<'a> Warm<'a> {
         copy
     }
 
-    /// Goes on for at most `span`, and passes the events to the sink. The profile counts from here.
+    /// Continues for at most `span`, and passes the events to the sink. The profile counts from here.
     pub fn run(&mut self, span: Duration, sink: &mut dyn Sink) -> Outcome {
         let engine = &mut self.engine;
         engine.listen(Listens::of(sink));
@@ -71,7 +71,7 @@ impl<'a> Warm<'a> {
 impl<'a, S: Scheduler> Engine<'a, S> {
     /// Takes constants and mechanisms from another machine from now on.
     fn use_machine(&mut self, machine: &'a Machine) {
-        // A CPU that has not noticed yet who else runs on its cache does not notice by this.
+        // A CPU that has not yet noticed the other tasks on its cache does not notice them through this.
         let rates: Vec<Rate> = machine.topology.online().iter().map(|cpu| self.rate_of(cpu)).collect();
         let before = std::mem::replace(&mut self.machine, machine);
         assert!(
@@ -79,7 +79,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             "a run goes on with the CPUs it has"
         );
         self.paths = Paths::of(machine);
-        // What a look took on the way is kept: it was measured.
+        // The measured time of looking at a CPU is kept.
         let (plain, told) = (took(machine), self.sched.took());
         (told.pass, told.pass_task, told.blocked_update) =
             (plain.pass, plain.pass_task, plain.blocked_update);
@@ -96,7 +96,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
     }
 
-    /// A sink that is attached now receives nothing from before.
+    /// A sink attached now receives no earlier events.
     fn listen(&mut self, listens: Listens) {
         if listens.events && !self.tracing {
             for (id, entry) in self.tasks.iter_mut().enumerate() {
@@ -166,7 +166,8 @@ mod tests {
         assert_eq!(simulation.warm_up(&mut NullSink).err(), Some(End::Done));
     }
 
-    /// Every constant at both ends and every mechanism off: a copy goes on, and those that act on it change it.
+    /// Every constant at both ends of its range and every mechanism off: a copy continues, and those that
+    /// affect it change it.
     #[test]
     fn a_copy_takes_the_constants_of_another_machine() {
         let (machine, workload) = (Machine::preset("xeon-20c").unwrap(), workload());

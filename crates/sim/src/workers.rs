@@ -1,7 +1,7 @@
 //! Kernel workers and devices: work queued, requests served, interrupts at their end.
 //!
-//! All workqueues of one kind share the workers of a CPU (or of a node, where they
-//! are bound to none), as in the kernel.
+//! All workqueues of one kind share the workers of a CPU (or of a node, if they are unbound), as in the
+//! kernel.
 
 use schedlab_sched::{Deactivate, Policy, Scheduler, TaskState};
 use schedlab_topology::{CpuId, CpuMask, NodeId, Topology};
@@ -31,7 +31,7 @@ pub(crate) fn pools(topology: &Topology) -> Vec<Pool<Item>> {
     (0..bound + topology.nr_nodes()).map(|pool| Pool::new(pool < bound)).collect()
 }
 
-/// Whose workers a pool has.
+/// Where a pool's workers run.
 enum Place {
     Cpu { cpu: CpuId, high: bool },
     Node(NodeId),
@@ -56,7 +56,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A task queues work and goes on.
+    /// A task queues work and continues.
     pub fn queue_work(&mut self, cpu: CpuId, queue: QueueId, work: ProgramId) {
         self.charge(cpu, self.paths.syscall + self.kernel_span(&self.machine.cost.queue_work_ns).0);
         let pool = self.pool_of(queue, cpu);
@@ -112,7 +112,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.pool_needs(cpu, pool, needs);
     }
 
-    /// It goes on.
+    /// It continues.
     pub fn worker_wakes(&mut self, worker: TaskId) {
         let pool = self.pool_of_worker(worker);
         self.objects.pools[pool as usize].waking();
@@ -143,7 +143,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A task asks a device and sleeps until it is done.
+    /// A task sends a request to a device and sleeps until it is done.
     pub fn block_io(&mut self, cpu: CpuId, task: TaskId, device: DeviceId) {
         self.charge(cpu, self.paths.syscall);
         let completion = self.workload.objects.devices[device.index()].completion;
@@ -156,7 +156,7 @@ impl<S: Scheduler> Engine<'_, S> {
         } else {
             self.submit(cpu, task, device);
             if self.turns.is_some() {
-                // To ask a device takes the host, and the others may have their turns before the task sleeps.
+                // A request needs the host, and the other CPUs may have their turns before the task sleeps.
                 self.end_turn(cpu);
                 return self.in_kernel_for(task, self.paths.sleep, Stage::Asked { device, done: false });
             }
@@ -164,7 +164,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.sleep(cpu, task, TaskState::Uninterruptible, Wait::Device(device), Stage::Fetch);
     }
 
-    /// A task that has asked a device sleeps, unless the device is done already.
+    /// A task that has sent a request to a device sleeps, unless the device is already done.
     pub fn asked(&mut self, cpu: CpuId, task: TaskId, device: DeviceId, done: bool) {
         let entry = &mut self.tasks[task.index()];
         entry.stage = Stage::Fetch;
@@ -261,8 +261,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.complete_by_softirq(cpu, client);
     }
 
-    /// A worker leaves it to the block softirq to wake the waiting task: on its own CPU if that shares a cache with the
-    /// requesting CPU, otherwise there.
+    /// A worker leaves waking the waiting task to the block softirq: on the worker's CPU if it shares a cache with the
+    /// requesting CPU, otherwise on the requesting CPU.
     ///
     /// Kernel: blk_mq_complete_request_remote(), block/blk-mq.c, v6.12.
     fn complete_by_softirq(&mut self, cpu: CpuId, client: TaskId) {

@@ -1,4 +1,4 @@
-//! A block device: so many requests in service, the others in order behind them.
+//! A block device: a limited number of requests in service, the others queued in order.
 
 use std::collections::VecDeque;
 
@@ -17,20 +17,20 @@ pub(crate) struct Request {
 /// A device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
-    /// In service; a place is free when none.
+    /// Requests in service; `None` is a free slot.
     slots: Vec<Option<Request>>,
     waiting: VecDeque<Request>,
-    /// Requests behind the one that the device's only worker serves; none while it has nothing to do.
+    /// Requests queued behind the one that the device's only worker serves; `None` while the worker is idle.
     line: Option<VecDeque<Request>>,
 }
 
 impl Device {
-    /// A device that serves so many at once.
+    /// A device that serves this many requests at once.
     pub fn new(depth: u32) -> Device {
         Device { slots: vec![None; depth.max(1) as usize], waiting: VecDeque::new(), line: None }
     }
 
-    /// A request comes: the place in which its service begins, unless it must wait.
+    /// A request arrives: the slot in which its service begins, unless it must wait.
     pub fn submit(&mut self, request: Request) -> Option<u32> {
         match self.slots.iter().position(Option::is_none) {
             Some(slot) => {
@@ -44,15 +44,15 @@ impl Device {
         }
     }
 
-    /// The service in this place is done: whose request it was, and whether the
-    /// next one's service begins there.
+    /// The service in this slot is done: which request it was, and whether the next one's service begins
+    /// there.
     pub fn complete(&mut self, slot: u32) -> (Request, bool) {
         let next = self.waiting.pop_front();
         let done = std::mem::replace(&mut self.slots[slot as usize], next);
         (done.expect("a request is in service"), next.is_some())
     }
 
-    /// A request comes for the only worker: whether that has to be called for it.
+    /// A request arrives for the only worker: whether the worker has to be woken.
     pub fn stand_in_line(&mut self, request: Request) -> bool {
         match &mut self.line {
             Some(line) => line.push_back(request),

@@ -11,7 +11,7 @@ pub(crate) struct Cond {
 }
 
 impl Cond {
-    /// A task begins to wait; it has given its mutex back.
+    /// A task begins to wait; it has released its mutex.
     pub fn wait(&mut self, task: TaskId) {
         self.waiters.add(task);
     }

@@ -1,7 +1,7 @@
-//! What tasks wait for and wake each other through.
+//! Objects through which tasks wait and wake each other.
 //!
-//! Each file is a state machine without time or CPUs: it decides which tasks may go on, the engine wakes them and
-//! charges for it.
+//! Each file is a state machine without time or CPUs: it decides which tasks may continue, the engine wakes them
+//! and charges for it.
 
 mod barrier;
 mod block;

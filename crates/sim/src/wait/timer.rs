@@ -3,17 +3,16 @@
 use schedlab_units::{Duration, Time};
 use schedlab_workload::Miss;
 
-/// What waiting for a timer means.
+/// The result of waiting for a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expiry {
     /// Sleep until then.
     At(Time),
-    /// It is past: go on.
+    /// It has passed: continue.
     Missed,
 }
 
-/// Moves a timer on by one period. `stands` is where it stood, or the origin of the
-/// task that uses it first.
+/// Advances a timer by one period. `stands` is its last expiry, or the origin of the task that uses it first.
 pub(crate) fn advance(stands: &mut Time, period: Duration, miss: Miss, now: Time) -> Expiry {
     *stands += period;
     if *stands > now {

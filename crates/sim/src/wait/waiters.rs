@@ -1,4 +1,4 @@
-//! Tasks that wait, the one that came first in front.
+//! Waiting tasks, first come first.
 
 use std::collections::VecDeque;
 
@@ -37,7 +37,7 @@ impl Waiters {
         Some(at)
     }
 
-    /// All that wait, the one that came first in front.
+    /// All waiting tasks, first come first.
     pub fn iter(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.0.iter().copied()
     }

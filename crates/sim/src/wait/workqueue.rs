@@ -1,10 +1,9 @@
-//! A pool of kernel workers: work in order, as few workers awake as keep it going.
+//! A pool of kernel workers: work in order, with as few workers awake as are needed.
 //!
-//! When work comes and no worker of the pool runs, an idle one is woken. A worker
-//! that sleeps in the middle of its work lets another take the next item, so work
-//! that waits does not hold up the rest. A worker that finishes takes the next item
-//! or goes idle; the one idle last is woken first, its caches are warm. Workers bound
-//! to no CPU are not counted like that: each item that comes wakes one.
+//! When work is queued and no worker of the pool runs, an idle one is woken. A worker that sleeps in the
+//! middle of its work lets another take the next item, so that it does not hold up the rest. A worker that
+//! finishes takes the next item or goes idle. The worker that went idle last is woken first: its caches are
+//! warm. Unbound workers are not counted in this way: each queued item wakes one.
 //!
 //! Kernel: insert_work(), wq_worker_sleeping(), worker_thread(), kernel/workqueue.c.
 
@@ -25,7 +24,7 @@ pub(crate) struct Pool<W> {
     managed: bool,
 }
 
-/// Which side must act after a change of the pool.
+/// What must be done after a change of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// None.
@@ -42,13 +41,13 @@ impl<W> Pool<W> {
         Pool { items: VecDeque::new(), idle: Vec::new(), running: 0, made: 0, managed }
     }
 
-    /// Work comes.
+    /// Work is queued.
     pub fn queue(&mut self, item: W) -> Needs {
         self.items.push_back(item);
         self.check()
     }
 
-    /// A worker asks for work, having finished or just begun; none sends it to sleep.
+    /// A worker asks for work, having finished or just begun; `None` sends it to sleep.
     pub fn next(&mut self, worker: TaskId) -> Option<W> {
         let item = self.items.pop_front();
         if item.is_none() {

@@ -1,4 +1,4 @@
-//! When a task hears: of a timer in a tick, of a new task on its CPU.
+//! When a CPU notices a timer in a tick, or a new task in its queue.
 
 use schedlab_machine::{Machine, Without};
 use schedlab_sched::Kernel;
@@ -12,7 +12,8 @@ fn ms(n: u64) -> Duration {
     Duration::millis(n)
 }
 
-/// Runs under v6.12 where nothing is charged for what the kernel does; 3 ms after the beginning it is 700 us after a tick. Returns when it began.
+/// Runs under v6.12 with all kernel costs off; 3 ms after the beginning it is 700 us after a tick. Returns when it
+/// began.
 fn run(machine: &str, workload: &Workload, see: impl FnMut(&Event)) -> Time {
     let machine = Machine::preset(machine).unwrap().without(Without::parse("kernel-costs").unwrap());
     let past = Past { at: ms(3), since_tick: Some(Duration::micros(700)), ..Past::default() };

@@ -1,4 +1,4 @@
-//! All tests of the crate's public face in one program: each of its own would be linked alone.
+//! All tests of the crate's public interface in one program: separate ones would be linked one by one.
 
 mod changes;
 mod clocks;

@@ -1,5 +1,5 @@
-//! Every model of a benchmark on every kernel, for a little while: the state keeps its
-//! invariants, every checker stays quiet, and the run ends as it should.
+//! Every benchmark model on every kernel, for a short time: the invariants of the state hold, every checker
+//! stays quiet, and the run ends as it should.
 
 use schedlab_machine::Machine;
 use schedlab_sched::{Kernel, PRESETS};

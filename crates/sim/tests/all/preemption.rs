@@ -92,9 +92,9 @@ fn user_mode_is_preempted_at_once() {
     );
 }
 
-/// The kernel's work lasts 10 ms with a point every 300 us. Where the kernel is not
-/// preemptible the next point acts; where it is, a higher class need not wait. Under `auto/none`
-/// it asks lazily, and a tick that does not ask itself, as the fair task is alone, lets it.
+/// The kernel's work lasts 10 ms with a point every 300 us. If the kernel is not preemptible the next point
+/// acts; if it is, a higher class need not wait. Under `auto/none` the request is lazy, and a tick that makes
+/// no request itself, as the fair task is alone, leaves it so.
 #[test]
 fn rt_waits_for_cond_resched_only_where_the_kernel_is_not_preemptible() {
     check(
@@ -112,8 +112,7 @@ fn rt_waits_for_cond_resched_only_where_the_kernel_is_not_preemptible() {
     );
 }
 
-/// A fair task asks lazily in some models: it waits for the tick that makes the request a
-/// full one.
+/// In some models a fair task's request is lazy: it waits for the tick that makes the request a full one.
 #[test]
 fn a_fair_task_waits_for_the_tick_where_it_asks_lazily() {
     check(
@@ -131,7 +130,7 @@ fn a_fair_task_waits_for_the_tick_where_it_asks_lazily() {
     );
 }
 
-/// Without any point the work ends first where the kernel is not preemptible.
+/// Without any point the work ends first if the kernel is not preemptible.
 #[test]
 fn without_cond_resched_the_work_is_finished() {
     check(
@@ -149,7 +148,7 @@ fn without_cond_resched_the_work_is_finished() {
     );
 }
 
-/// With preemption off everybody waits for the end, tick or not.
+/// With preemption off every task waits for the end, tick or not.
 #[test]
 fn nobody_preempts_where_preemption_is_off() {
     check(
@@ -198,7 +197,7 @@ fn a_call_that_asks_for_a_switch_ends_in_one() {
     }
 }
 
-/// Another CPU asks lazily for the CPU of a hog: it is given at the hog's next call, or, if the hog
+/// Another CPU sends a lazy request to the CPU of a hog: the hog is preempted at its next call or, if it
 /// makes none, at the tick.
 #[test]
 fn a_lazy_request_of_another_cpu_is_seen_at_the_next_call() {
@@ -251,7 +250,7 @@ fn a_kernel_thread_keeps_its_cpu_where_requests_are_lazy() {
         let mut w = WorkloadBuilder::new("test");
         let sem = w.sem("sem", 0);
         let worker = w.program("worker", |p| {
-            // Past what a turn is protected for, and between two ticks.
+            // After the protected part of a slice, and between two ticks.
             p.sleep(Duration::micros(8_100)).run_kernel(Duration::micros(1_500)).sem_post(sem);
             p.run_kernel(Duration::micros(500)).sleep(Duration::millis(1));
         });

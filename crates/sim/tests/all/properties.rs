@@ -1,8 +1,8 @@
-//! Any machine, kernel and workload: the state keeps its invariants, every checker stays
-//! quiet, and two runs leave the same bytes.
+//! Any machine, kernel and workload: the invariants of the state hold, every checker stays quiet, and two
+//! runs write the same bytes.
 //!
-//! A failure prints the case; `PROPTEST_CASES=1000 cargo test -p schedlab-sim --test
-//! properties` looks longer, and with `-- --ignored` runs until 10^8 events are sound.
+//! A failure prints the case; `PROPTEST_CASES=1000 cargo test -p schedlab-sim --test properties` runs more
+//! cases, and with `-- --ignored` it runs until 10^8 events have passed.
 
 use std::cell::Cell;
 
@@ -262,7 +262,7 @@ fn write(
     }
 }
 
-/// CPUs that go and come back, and rules that are switched, while the workload runs.
+/// CPUs that go offline and online, and features that are switched, while the workload runs.
 fn changes() -> impl Strategy<Value = Vec<(u64, usize, bool, u8)>> {
     prop::collection::vec((0..20_000u64, 1..64usize, any::<bool>(), 0..12u8), 0..6)
 }
@@ -319,7 +319,7 @@ impl Sink for Hasher {
     }
 }
 
-/// The longer check that README names.
+/// The longer check that the README mentions.
 #[test]
 #[ignore = "takes minutes"]
 fn a_hundred_million_events_are_sound() {
@@ -341,7 +341,7 @@ fn a_hundred_million_events_are_sound() {
 }
 
 proptest! {
-    // The same cases each time, unless PROPTEST_RNG_SEED names others.
+    // The same cases each time, unless PROPTEST_RNG_SEED selects others.
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
         rng_seed: match ProptestConfig::default().rng_seed {
@@ -354,7 +354,7 @@ proptest! {
     #[test]
     fn any_run_is_sound_and_repeats(case in cases()) {
         let (first, outcome) = run(&case, 50, Hasher(0xcbf2_9ce4_8422_2325));
-        // Asking for reasons changes nothing, and no task moves without one.
+        // Requesting reasons changes nothing, and no task moves without one.
         let (Tee(second, explained), again) =
             run(&case, 0, Tee(Hasher(0xcbf2_9ce4_8422_2325), Explained::default()));
         prop_assert!(explained.findings.is_empty(), "{:?}", explained.findings.first());

@@ -34,8 +34,8 @@ fn targets(kernel: &str, seed: u64) -> Vec<u16> {
     targets.split_off(1)
 }
 
-/// Up to eight tasks may stay on the node, so the forker's node takes all of them; its
-/// allowed CPUs are four, and the rest queue behind the forker.
+/// Up to eight tasks may stay on the node, so the forker's node takes all of them; it has only four allowed
+/// CPUs, and the rest queue on the forker's CPU.
 #[test]
 fn before_the_change_the_threads_pile_up_on_the_forker() {
     for seed in 1..=3 {
