@@ -140,6 +140,7 @@ impl Task {
             uclamp_min: 0,
             uclamp_max: 1024,
             preferred_llc: None,
+            cache_place: 0,
             pref_llc_queued: false,
             list_next: None,
             list_prev: None,

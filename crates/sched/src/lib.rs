@@ -86,8 +86,8 @@ pub mod wf;
 mod yield_task;
 
 pub use balance::{
-    BalanceDecision, CacheGroup, CanMigrate, EpochTime, GroupSeen, GroupType, MigrationType, Newidle,
-    NewidleOutcome, NohzKick, NotMoved, SchedCache, SgLbStats, Step, nr_idle_scan,
+    BalanceDecision, CacheGroup, CacheGroups, CanMigrate, EpochTime, GroupSeen, GroupType, MigrationType,
+    Newidle, NewidleOutcome, NohzKick, NotMoved, SchedCache, SgLbStats, Step, nr_idle_scan,
 };
 pub use calc_delta::{calc_delta, calc_delta_fair};
 pub use cfs_rq::{CfsRq, MIN_VRUNTIME_START, Queued, Removed, Timeline};

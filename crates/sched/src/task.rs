@@ -144,6 +144,8 @@ pub struct Task {
     pub uclamp_max: u32,
     /// v7.2: last-level cache its process prefers.
     pub preferred_llc: Option<u16>,
+    /// v7.2: where the state of its process is kept.
+    pub(crate) cache_place: u32,
     /// v7.2: queued in that cache, and counted so.
     pub pref_llc_queued: bool,
     /// Next on the run queue's list of fair tasks (towards the tail).

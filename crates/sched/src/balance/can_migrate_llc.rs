@@ -75,8 +75,7 @@ impl LbEnv<'_> {
         if self.task_misfits_asym_cpu(task) {
             return LlcMig::Forbid;
         }
-        let group = sched.sched_cache.groups.get(&p.process).filter(|_| !p.kthread);
-        let home = group.and_then(|group| Some((group, group.cpu?)));
+        let home = sched.cache_group_of(task).and_then(|group| Some((group, group.cpu?)));
         let Some((group, home)) = home else { return LlcMig::Unrestricted };
         let by_order =
             || sched.kernel.has(Feature::AsymBeforeCache) && self.is_idle() && self.sched_asym(dst, src);
@@ -247,7 +246,7 @@ mod tests {
     fn check_home(words: &str, llc: u16, expected: Expect) {
         let mut pass = Pass::new("v7.2", "1x2x4 | 0[] 4[a* b c] 5[d* e]", words);
         let sched = &mut pass.drawn.sched;
-        let group = sched.sched_cache.groups.get_mut(&0).unwrap();
+        let group = sched.sched_cache.groups.get_mut(0).unwrap();
         group.cpu = Some(CpuId(4 * llc));
         for shared in &mut sched.domains.shared {
             (shared.capacity, shared.util_avg) = (4096, 1000);

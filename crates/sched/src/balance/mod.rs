@@ -40,4 +40,4 @@ pub use group_type::{GroupType, SgLbStats};
 pub use idle_cpu_scan::nr_idle_scan;
 pub use newidle_balance::{Newidle, NewidleOutcome};
 pub use nohz_balancer_kick::NohzKick;
-pub use sched_cache::{CacheGroup, EpochTime, SchedCache};
+pub use sched_cache::{CacheGroup, CacheGroups, EpochTime, SchedCache};

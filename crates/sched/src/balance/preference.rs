@@ -22,7 +22,7 @@ pub struct Preference {
 impl Sched {
     /// What a process prefers; none where nothing is kept of it.
     pub fn preference(&self, process: u32) -> Option<Preference> {
-        let home = self.sched_cache.groups.get(&process)?.cpu;
+        let home = self.sched_cache.groups.get(process)?.cpu;
         let threads = self.tasks.iter().enumerate().filter(|(_, p)| p.process == process && !p.kthread);
         let threads = threads.map(|(index, p)| (TaskId(index as u32), p.preferred_llc)).collect();
         Some(Preference { home, threads })
@@ -30,7 +30,7 @@ impl Sched {
 
     /// Lets a process and its threads prefer something else.
     pub fn set_preference(&mut self, process: u32, preference: &Preference) {
-        if let Some(group) = self.sched_cache.groups.get_mut(&process) {
+        if let Some(group) = self.sched_cache.groups.get_mut(process) {
             group.cpu = preference.home;
         }
         for &(task, preferred) in &preference.threads {

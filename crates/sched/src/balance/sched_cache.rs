@@ -14,7 +14,7 @@ use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_units::{TaskId, Time};
 
 use crate::wakeup::fits_capacity;
-use crate::{Curr, Domains, Feature, Kernel, NICE_0_LOAD, Sched, SharedId};
+use crate::{Curr, Domains, Feature, Kernel, NICE_0_LOAD, Sched, SharedId, Task};
 
 /// Time that halves once per epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,8 @@ impl EpochTime {
 /// The state of a process, as in `struct sched_cache_group`.
 #[derive(Clone, Debug)]
 pub struct CacheGroup {
+    /// Its number.
+    process: u32,
     /// CPU where it ran most in the cache it prefers.
     pub cpu: Option<CpuId>,
     /// Epoch of the last scan.
@@ -93,20 +95,26 @@ impl Runtimes {
         self.0.binary_search_by_key(&cpu, |&(cpu, _)| cpu)
     }
 
-    fn age(&mut self, cpu: CpuId, epoch: u64) {
-        if let Ok(at) = self.place(cpu) {
-            let time = &mut self.0[at].1;
-            time.age(epoch);
-            if time.runtime == 0 {
-                self.0.remove(at);
-            }
+    /// Brings the time on a CPU to an epoch, and returns what remains of it, ns.
+    fn age(&mut self, cpu: CpuId, epoch: u64) -> u64 {
+        let Ok(at) = self.place(cpu) else { return 0 };
+        let time = &mut self.0[at].1;
+        time.age(epoch);
+        let remains = time.runtime;
+        if remains == 0 {
+            self.0.remove(at);
         }
+        remains
     }
 
-    /// Adds time on a CPU whose time was brought to the epoch.
+    /// Brings the time on a CPU to an epoch and adds to it.
     fn add(&mut self, cpu: CpuId, epoch: u64, runtime: u64) {
         match self.place(cpu) {
-            Ok(at) => self.0[at].1.runtime += runtime,
+            Ok(at) => {
+                let time = &mut self.0[at].1;
+                time.age(epoch);
+                time.runtime += runtime;
+            }
             Err(at) => {
                 // Of a hundred thousand processes most run on one CPU: a vector begins with room for four.
                 if self.0.is_empty() {
@@ -118,11 +126,67 @@ impl Runtimes {
     }
 }
 
+/// All processes. A task remembers the place of its own, as each charge and each tick asks for it.
+#[derive(Clone, Debug, Default)]
+pub struct CacheGroups {
+    /// Those that have no thread left are free.
+    places: Vec<CacheGroup>,
+    free: Vec<u32>,
+    by_process: BTreeMap<u32, u32>,
+}
+
+impl CacheGroups {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_process.is_empty()
+    }
+
+    /// The state of a process.
+    pub fn get(&self, process: u32) -> Option<&CacheGroup> {
+        self.by_process.get(&process).map(|&place| &self.places[place as usize])
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, process: u32) -> Option<&mut CacheGroup> {
+        self.by_process.get(&process).map(|&place| &mut self.places[place as usize])
+    }
+
+    /// The place of a task's process, if something is kept of it. A task that is about to go may remember one that
+    /// was given to another process.
+    #[inline]
+    fn place_of(&self, task: &Task) -> Option<usize> {
+        let remembered = task.cache_place as usize;
+        match self.places.get(remembered) {
+            Some(group) if group.process == task.process && group.nr_threads > 0 => Some(remembered),
+            _ => self.by_process.get(&task.process).map(|&place| place as usize),
+        }
+    }
+
+    /// The place of a process, which `group` makes if it is new.
+    fn place_or_insert(&mut self, process: u32, group: impl FnOnce() -> CacheGroup) -> u32 {
+        let CacheGroups { places, free, by_process } = self;
+        *by_process.entry(process).or_insert_with(|| match free.pop() {
+            Some(place) => {
+                places[place as usize] = group();
+                place
+            }
+            None => {
+                places.push(group());
+                places.len() as u32 - 1
+            }
+        })
+    }
+
+    fn remove(&mut self, process: u32) {
+        self.free.extend(self.by_process.remove(&process));
+    }
+}
+
 /// All processes, and the epochs of all CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct SchedCache {
     /// By process.
-    pub groups: BTreeMap<u32, CacheGroup>,
+    pub groups: CacheGroups,
     /// Run time of each CPU, and its epoch.
     pub cpu: PerCpu<EpochTime>,
     /// Jiffy at which a CPU's next epoch begins.
@@ -229,7 +293,8 @@ impl Sched {
         let epochs = &cache.cpu;
         // Of the last CPU, whatever the others say: one that was idle long is behind.
         let epoch = epochs.iter().last().map_or(0, |(_, time)| time.epoch);
-        let group = cache.groups.entry(process).or_insert_with(|| CacheGroup {
+        let place = cache.groups.place_or_insert(process, || CacheGroup {
+            process,
             cpu: None,
             epoch,
             next_scan: jiffy,
@@ -237,7 +302,8 @@ impl Sched {
             nr_threads: 0,
             runtime: Runtimes::default(),
         });
-        group.nr_threads += 1;
+        cache.groups.places[place as usize].nr_threads += 1;
+        self.task_mut(task).cache_place = place;
     }
 
     /// A process lost a thread.
@@ -248,10 +314,10 @@ impl Sched {
         if self.task(task).kthread {
             return;
         }
-        if let Some(group) = self.sched_cache.groups.get_mut(&process) {
+        if let Some(group) = self.sched_cache.groups.get_mut(process) {
             group.nr_threads -= 1;
             if group.nr_threads == 0 {
-                self.sched_cache.groups.remove(&process);
+                self.sched_cache.groups.remove(process);
             }
         }
     }
@@ -265,15 +331,23 @@ impl Sched {
         self.sched_cache_fork(task, now);
     }
 
-    /// Brings a CPU's and a process's time to the CPU's present epoch.
+    /// The state of a task's process, if something is kept of it.
+    pub(super) fn cache_group_of(&self, task: TaskId) -> Option<&CacheGroup> {
+        let p = self.task(task);
+        if p.kthread {
+            return None;
+        }
+        let groups = &self.sched_cache.groups;
+        groups.place_of(p).map(|place| &groups.places[place])
+    }
+
+    /// Brings a CPU's and a process's time to the CPU's present epoch; returns the process's, ns.
     ///
     /// Kernel: __update_mm_sched(), kernel/sched/fair.c, v7.2.
-    fn update_mm_sched(&mut self, cpu: CpuId, process: u32, jiffy: u64) {
+    fn update_mm_sched(&mut self, cpu: CpuId, place: usize, jiffy: u64) -> u64 {
         let SchedCache { groups, cpu: cpus, epoch_next } = &mut self.sched_cache;
         let epoch = next_epoch(&self.kernel, &mut cpus[cpu], &mut epoch_next[cpu], jiffy);
-        if let Some(group) = groups.get_mut(&process) {
-            group.runtime.age(cpu, epoch);
-        }
+        groups.places[place].runtime.age(cpu, epoch)
     }
 
     /// A thread of a process ran.
@@ -281,17 +355,15 @@ impl Sched {
     /// Kernel: account_mm_sched(), kernel/sched/fair.c, v7.2.
     pub fn account_mm_sched(&mut self, cpu: CpuId, task: TaskId, delta: u64) {
         let p = self.task(task);
-        let process = p.process;
         if p.kthread || !self.sched_cache_active() {
             return;
         }
+        let Some(place) = self.sched_cache.groups.place_of(p) else { return };
         let jiffy = self.jiffies(Time(self.rqs[cpu].clock));
         let SchedCache { groups, cpu: cpus, epoch_next } = &mut self.sched_cache;
-        // Each charge comes here: the process is looked up once.
-        let Some(group) = groups.get_mut(&process) else { return };
+        let group = &mut groups.places[place];
         let epoch = next_epoch(&self.kernel, &mut cpus[cpu], &mut epoch_next[cpu], jiffy);
         cpus[cpu].runtime += delta;
-        group.runtime.age(cpu, epoch);
         group.runtime.add(cpu, epoch, delta);
         let timeout = self.kernel.tunables.llc_epoch_affinity_timeout;
         let unsuitable = group.invalid_llc_nr(&self.kernel, &self.domains, cpu);
@@ -318,14 +390,11 @@ impl Sched {
     }
 
     fn tick_process(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        let process = self.task(task).process;
-        if !self.sched_cache.groups.contains_key(&process) {
-            return;
-        }
+        let Some(place) = self.sched_cache.groups.place_of(self.task(task)) else { return };
         let epoch = self.sched_cache.cpu[cpu].epoch;
         let jiffy = self.jiffies(now);
         let period = self.kernel.tunables.llc_epoch_period.max(1);
-        let Some(group) = self.sched_cache.groups.get_mut(&process) else { return };
+        let group = &mut self.sched_cache.groups.places[place];
         if group.epoch >= epoch {
             return;
         }
@@ -338,15 +407,16 @@ impl Sched {
             group.cpu = None;
             return;
         }
-        self.find_preferred_llc(cpu, process, jiffy);
+        self.find_preferred_llc(cpu, place, jiffy);
     }
 
     /// Finds the cache where a process ran most, and keeps it if it is clearly better than
     /// the present one.
     ///
     /// Kernel: task_cache_work(), kernel/sched/fair.c, v7.2.
-    fn find_preferred_llc(&mut self, this_cpu: CpuId, process: u32, jiffy: u64) {
-        let present = self.sched_cache.groups[&process].cpu.and_then(|cpu| self.llc_of(cpu));
+    fn find_preferred_llc(&mut self, this_cpu: CpuId, place: usize, jiffy: u64) {
+        let CacheGroup { process, cpu: home, .. } = self.sched_cache.groups.places[place];
+        let present = home.and_then(|cpu| self.llc_of(cpu));
         let (mut best, mut best_cpu, mut present_share, mut running) = (0, None, 0, 0);
         let mut seen = CpuMask::new(self.rqs.len());
         for index in 0..self.rqs.len() {
@@ -359,11 +429,9 @@ impl Sched {
             seen.or_with(&span);
             let (mut share, mut most, mut most_cpu) = (0, 0, None);
             for member in span.iter() {
-                self.update_mm_sched(member, process, jiffy);
-                let cache = &self.sched_cache;
-                let here = cache.groups[&process].runtime.of(member);
+                let here = self.update_mm_sched(member, place, jiffy);
                 // Halved every epoch it does not overflow, but in a damaged recording; there it wraps, as in the kernel.
-                let part = NICE_0_LOAD.wrapping_mul(here) / (cache.cpu[member].runtime + 1);
+                let part = NICE_0_LOAD.wrapping_mul(here) / (self.sched_cache.cpu[member].runtime + 1);
                 share += part;
                 if part > most {
                     (most, most_cpu) = (part, Some(member));
@@ -381,7 +449,7 @@ impl Sched {
             }
         }
         let divisor = i64::from((self.domains.per_cpu[this_cpu].llc_size >> 2).clamp(2, 8));
-        let group = self.sched_cache.groups.get_mut(&process).expect("the process is known");
+        let group = &mut self.sched_cache.groups.places[place];
         if best > 2 * present_share {
             group.cpu = best_cpu;
         }
@@ -429,7 +497,7 @@ mod tests {
             for (task, cpu) in CPUS.into_iter().enumerate() {
                 sched.account_mm_sched(cpu, TaskId(task as u32), 1);
             }
-            let group = &sched.sched_cache.groups[&0];
+            let group = sched.sched_cache.groups.get(0).unwrap();
             let prefers: alloc::vec::Vec<_> = sched.tasks.iter().map(|t| t.preferred_llc).collect();
             let at_home = sched.rqs.iter().map(|(_, rq)| rq.nr_pref_llc_running).sum::<u32>();
             format!(
@@ -453,11 +521,12 @@ mod tests {
     fn time_is_halved_each_epoch() {
         let mut drawn = ran("v7.2", [8, 0, 0, 0]);
         let sched = &mut drawn.sched;
-        let runtime = |sched: &crate::Sched| sched.sched_cache.groups[&0].runtime.of(CpuId(0));
+        let runtime = |sched: &crate::Sched| sched.sched_cache.groups.get(0).unwrap().runtime.of(CpuId(0));
         assert_eq!(runtime(sched), 8_000_000);
         // An epoch is two jiffies: 5 of them are three epochs begun.
         let jiffy = sched.jiffies(NOW) + 5;
-        sched.update_mm_sched(CpuId(0), 0, jiffy);
+        let place = sched.sched_cache.groups.place_of(&sched.tasks[0]).unwrap();
+        assert_eq!(sched.update_mm_sched(CpuId(0), place, jiffy), 1_000_000);
         assert_eq!(runtime(sched), 1_000_000);
         assert_eq!(sched.sched_cache.cpu[CpuId(0)].runtime, 1_000_000);
     }
@@ -466,12 +535,12 @@ mod tests {
     fn without_a_scan_the_preference_is_forgotten() {
         let mut drawn = ran("v7.2", [8, 0, 0, 0]);
         let sched = &mut drawn.sched;
-        sched.sched_cache.groups.get_mut(&0).unwrap().cpu = Some(CpuId(0));
+        sched.sched_cache.groups.get_mut(0).unwrap().cpu = Some(CpuId(0));
         for (epochs, kept) in [(5, true), (6, false)] {
             let later = Time(NOW.0 + epochs * 2 * sched.tick_ns());
             sched.update_rq_clock(CpuId(0), later);
             sched.account_mm_sched(CpuId(0), TaskId(0), 1);
-            assert_eq!(sched.sched_cache.groups[&0].cpu.is_some(), kept, "after {epochs} epochs");
+            assert_eq!(sched.sched_cache.groups.get(0).unwrap().cpu.is_some(), kept, "after {epochs} epochs");
         }
     }
 
@@ -480,9 +549,9 @@ mod tests {
         let mut drawn = ran("v7.2", [8, 1, 1, 1]);
         let sched = &mut drawn.sched;
         sched.sched_cache_exec(TaskId(0), 7, NOW);
-        let threads = |process| sched.sched_cache.groups.get(&process).map(|group| group.nr_threads);
+        let threads = |process| sched.sched_cache.groups.get(process).map(|group| group.nr_threads);
         assert_eq!([threads(0), threads(7)], [Some(3), Some(1)]);
-        assert_eq!(sched.sched_cache.groups[&7].runtime.of(CpuId(0)), 0);
+        assert_eq!(sched.sched_cache.groups.get(7).unwrap().runtime.of(CpuId(0)), 0);
     }
 
     #[test]
@@ -493,7 +562,7 @@ mod tests {
             sched.sched_cache.cpu[CpuId(cpu)].epoch = epoch;
         }
         sched.sched_cache_exec(TaskId(0), 7, NOW);
-        let group = &sched.sched_cache.groups[&7];
+        let group = sched.sched_cache.groups.get(7).unwrap();
         assert_eq!(group.epoch, 5);
     }
 
@@ -502,8 +571,8 @@ mod tests {
         let drawn = draw("v7.2", "1x1x4 | 0[a*]");
         assert!(drawn.sched.sched_cache.groups.is_empty());
         let mut drawn = draw("v7.2", "1x2x2 | 0[a*]");
-        drawn.sched.sched_cache.groups.get_mut(&0).unwrap().cpu = Some(CpuId(0));
+        drawn.sched.sched_cache.groups.get_mut(0).unwrap().cpu = Some(CpuId(0));
         drawn.sched.account_mm_sched(CpuId(0), TaskId(0), 1_000_000);
-        assert_eq!(drawn.sched.sched_cache.groups[&0].cpu, None);
+        assert_eq!(drawn.sched.sched_cache.groups.get(0).unwrap().cpu, None);
     }
 }
