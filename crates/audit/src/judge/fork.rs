@@ -6,8 +6,8 @@
 //! with the lowest averages around it and the highest elsewhere. A CPU that no averages within the bounds lead to is
 //! not asked about.
 
-use schedlab_sched::wakeup::ForkFacts;
-use schedlab_sched::{Placement, Supposed};
+use schedlab_sched::wakeup::{ForkFacts, ForkReach};
+use schedlab_sched::{Placement, Reason, Supposed};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
@@ -149,7 +149,7 @@ fn with_tried(
     for cpu in shadow.cpus().filter(|&cpu| allowed.contains(cpu)) {
         let tried = match only {
             Some(only) => cpu == only,
-            None => question.reach().contains(cpu),
+            None => question.reach().cpus.contains(cpu),
         };
         if !tried || found.has(cpu) {
             continue;
@@ -195,11 +195,11 @@ struct Question<'a> {
     marks: &'a [(u32, bool)],
     tables: &'a mut ForkTables,
     /// CPUs that can be chosen at all within the bounds, once computed.
-    reach: Option<CpuMask>,
+    reach: Option<ForkReach>,
 }
 
 impl Question<'_> {
-    fn reach(&mut self) -> &CpuMask {
+    fn reach(&mut self) -> &ForkReach {
         let Forked { task, this, now, .. } = self.fork;
         let (shadow, tables, marks) = (self.shadow, &self.tables, self.marks);
         self.reach.get_or_insert_with(|| {
@@ -216,12 +216,15 @@ impl Question<'_> {
     /// The placement on this CPU if its averages, or those of all CPUs around it, are at their lowest and others at
     /// their highest.
     fn with_averages(&mut self, cpu: CpuId) -> Option<Placement> {
+        if self.reach.as_ref().is_some_and(|reach| reach.sure.contains(cpu)) {
+            return Some(Placement::new(cpu, Reason::IdlestOnly));
+        }
         // Around one CPU alone all assumptions are the same: only its own averages are low.
         let ForkTables { least, most, .. } = &mut *self.tables;
         most.swap(least, cpu);
         let found = chosen(self.shadow, self.fork, self.marks, most, cpu);
         most.swap(least, cpu);
-        if found.is_some() || !self.reach().contains(cpu) {
+        if found.is_some() || !self.reach().cpus.contains(cpu) {
             return found;
         }
         let Question { shadow, fork, readings, marks, tables, .. } = self;

@@ -21,6 +21,22 @@ use super::find_idlest_cpu::{below, find_idlest_group_cpu};
 use super::find_idlest_group::{leaves_with_spare, update_sg_wakeup_stats};
 use super::select_task_rq::top_domain;
 
+/// To which CPUs a new task can come.
+#[derive(Clone, Debug)]
+pub struct ForkReach {
+    /// All of them.
+    pub cpus: CpuMask,
+    /// Those to which it comes, each as the only one of its group, if their averages are the lowest and those of all
+    /// others the highest. Nobody needs to ask about them.
+    pub sure: CpuMask,
+}
+
+impl ForkReach {
+    fn unsure(cpus: CpuMask) -> ForkReach {
+        ForkReach { sure: CpuMask::default(), cpus }
+    }
+}
+
 impl Sched {
     /// All CPUs to which [`View::decide_fork`] can send a task that `this` forks, with averages
     /// between `least` and `most`, with these marks of groups, and if one of those that are
@@ -34,24 +50,25 @@ impl Sched {
         imbalance: &[(u32, bool)],
         unknown: impl Fn(CpuId) -> bool,
         stamp: u64,
-    ) -> CpuMask {
+    ) -> ForkReach {
         let nr_cpus = self.rqs.len();
         let p = self.task(task);
         let flag = SdFlags::BALANCE_FORK;
         let top =
             top_domain(self, this, flag).filter(|&top| self.domains.sd(top).span.intersects(&p.allowed));
         if top.is_none() || p.nr_cpus_allowed <= 1 || !p.policy.is_fair() {
-            return CpuMask::one(nr_cpus, self.decide_fork(task, this, now, None).cpu);
+            return ForkReach::unsure(CpuMask::one(nr_cpus, self.decide_fork(task, this, now, None).cpu));
         }
         let asym = self.domains.walk(this).any(|(_, sd)| sd.flags.has(SdFlags::ASYM_CPUCAPACITY));
         if self.kernel.rules.fork_group == ForkGroup::Load || asym {
-            return CpuMask::all(nr_cpus);
+            return ForkReach::unsure(CpuMask::all(nr_cpus));
         }
         let [least, most] =
             [least, most].map(|facts| Supposed { fork: Some(facts), imbalance, ..Supposed::NOTHING });
         let (least, most) = (View::supposing(self, now, &least), View::supposing(self, now, &most));
         let walk = Walk { sched: self, task, least, most };
         let mut reached = CpuMask::new(nr_cpus);
+        let mut sure = CpuMask::new(nr_cpus);
         let mut met = Vec::with_capacity(2 * nr_cpus);
         met.push((this, top));
         let mut at = 0;
@@ -75,16 +92,20 @@ impl Sched {
             if stays {
                 go(cpu, sd.child);
             }
-            for group in groups {
+            for (group, surely) in groups {
                 walk.cpus(self.domains.sg(group), cpu, &unknown, stamp, |found| {
-                    go(found, if found == cpu { sd.child } else { below(&self.domains, found, sd, flag) });
+                    let next = if found == cpu { sd.child } else { below(&self.domains, found, sd, flag) };
+                    go(found, next);
+                    if surely && domain == top && next.is_none() && self.rqs[found].active {
+                        sure.set(found);
+                    }
                 });
             }
         }
         if !reached.is_subset(&p.allowed) {
             reached.set(self.select_fallback_rq(task));
         }
-        reached
+        ForkReach { cpus: reached, sure }
     }
 }
 
@@ -110,8 +131,9 @@ impl Bounded {
 }
 
 impl Walk<'_> {
-    /// Whether the task may stay in the group of a CPU, and the groups it may go to.
-    fn groups(&self, sd: &SchedDomain, cpu: CpuId) -> (bool, Vec<SgId>) {
+    /// Whether the task may stay in the group of a CPU, and the groups it may go to; of each, whether it is a CPU to
+    /// which the task goes for certain if that has the least averages and all others the most.
+    fn groups(&self, sd: &SchedDomain, cpu: CpuId) -> (bool, Vec<(SgId, bool)>) {
         let domains = &self.sched.domains;
         let mut local = None;
         let mut others: Vec<Bounded> = Vec::with_capacity(sd.groups.len());
@@ -139,10 +161,20 @@ impl Walk<'_> {
                 local.as_ref().map_or((false, true), |local| self.leaves(sd, local, group));
             stays |= may_stay;
             if may_leave {
-                found.push(group.id);
+                found.push((group.id, self.surely(sd, local.as_ref(), group)));
             }
         }
         (stays, found)
+    }
+
+    /// Whether a CPU that no other beats at its best is chosen then: it has room, so that nothing but idle CPUs and
+    /// utilisation is compared, and both are compared as [`Walk::beats`] does.
+    fn surely(&self, sd: &SchedDomain, local: Option<&Bounded>, group: &Bounded) -> bool {
+        let leaves = |local: &Bounded| !local.has_spare() || local.most.idle_cpus < group.least.idle_cpus;
+        self.sched.domains.sg(group.id).group_weight == 1
+            && group.least.group_type == GroupType::HasSpare
+            && !sd.flags.has(SdFlags::NUMA)
+            && local.is_none_or(leaves)
     }
 
     /// Whether a group is idler than another for certain; of equals the first is.
@@ -204,5 +236,59 @@ impl Walk<'_> {
             let most = most.map(|cpu| self.most.cpu_load(cpu)).min().unwrap_or(u64::MAX);
             cpus().filter(|&cpu| self.least.cpu_load(cpu) <= most).for_each(take);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::{NOW, draw};
+    use crate::lab::Random;
+    use crate::wakeup::ForkFacts;
+    use crate::{Curr, PRESETS, Placement, Reason, Supposed, View};
+
+    #[test]
+    fn what_is_sure_is_so() {
+        let mut random = Random(0x51AB);
+        let (mut asked, mut sure) = (0, 0);
+        for preset in PRESETS.into_iter().filter(|&preset| preset != "v4.13") {
+            let mut drawn = draw(preset, "1x1x6 | 0[make*]");
+            let (task, this) = (drawn.make("new", CpuId(0)), CpuId(0));
+            for _ in 0..100 {
+                for (cpu, rq) in drawn.sched.rqs.iter_mut() {
+                    let busy = cpu != this && random.below(3) == 0;
+                    rq.nr_running = if cpu == this { 1 } else { busy.into() };
+                    if cpu != this {
+                        rq.curr = if busy { Curr::Task(task) } else { Curr::Idle };
+                    }
+                }
+                let sched = &drawn.sched;
+                let (mut least, mut most) = (ForkFacts::default(), ForkFacts::default());
+                for facts in [&mut least, &mut most] {
+                    facts.fill(&View::new(sched, NOW, None), task);
+                }
+                for (cpu, _) in sched.rqs.iter() {
+                    let util = random.below(1400);
+                    least.set_averages(sched, cpu, util, util, util);
+                    let util = util + random.below(300);
+                    most.set_averages(sched, cpu, util, util, util);
+                }
+                let reach = sched.fork_reach(task, this, NOW, (&least, &most), &[], |_| false, 0);
+                for (cpu, _) in sched.rqs.iter().filter(|&(cpu, _)| reach.cpus.contains(cpu)) {
+                    most.swap(&mut least, cpu);
+                    let supposed = Supposed { fork: Some(&most), ..Supposed::NOTHING };
+                    let found = View::supposing(sched, NOW, &supposed).decide_fork(task, this);
+                    if reach.sure.contains(cpu) {
+                        let expected = Placement::new(cpu, Reason::IdlestOnly);
+                        assert_eq!(Placement { examined: 0, ..found }, expected, "{preset}");
+                        sure += 1;
+                    }
+                    asked += 1;
+                    most.swap(&mut least, cpu);
+                }
+            }
+        }
+        assert!(sure * 2 > asked, "of {asked} CPUs {sure} are sure");
     }
 }

@@ -41,6 +41,7 @@ use crate::{Placement, Reason, Task, View};
 pub use find_idlest_cpu::{find_idlest_cpu, find_idlest_group_cpu};
 pub use find_idlest_group::find_idlest_group;
 pub use fork_facts::ForkFacts;
+pub use fork_reach::ForkReach;
 pub(crate) use numa_imbalance::NUMA_IMBALANCE_MIN;
 pub use numa_imbalance::adjust_numa_imbalance;
 pub use record_wakee::Wakees;
