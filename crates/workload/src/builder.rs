@@ -1,4 +1,4 @@
-//! Puts a workload together.
+//! Builds a workload.
 //!
 //! Objects are made by methods that return their ids; programs are written op by
 //! op into a [`ProgramBuilder`]; [`finish`](WorkloadBuilder::finish) checks the whole.
@@ -39,7 +39,7 @@ use crate::{
     TaskSpec, TimerId, WordId, WordSpec, Workload, WorkloadError,
 };
 
-/// A workload that is being put together.
+/// A workload under construction.
 #[derive(Debug, Default)]
 pub struct WorkloadBuilder {
     workload: Workload,
@@ -56,7 +56,7 @@ pub struct WorkloadBuilder {
 }
 
 impl From<Workload> for WorkloadBuilder {
-    /// A workload that is done, to add to it.
+    /// Starts from a finished workload, to add to it.
     fn from(workload: Workload) -> WorkloadBuilder {
         let named = |names: &[String]| names.iter().cloned().zip(0..).collect::<Vec<(String, u32)>>();
         let number = |process| if let Process::Thread(process) = process { process.0 + 1 } else { 0 };
@@ -121,7 +121,7 @@ impl WorkloadBuilder {
         BarrierId(push(&mut self.workload.objects.barriers, BarrierSpec { name: name.into(), parties, spin }))
     }
 
-    /// A pipe as a new one is: 16 pages.
+    /// A pipe of the default size: 16 pages.
     pub fn pipe(&mut self, name: impl Into<String>) -> ChannelId {
         self.channel(name, ChannelKind::Pipe, PIPE_BYTES)
     }
@@ -189,8 +189,8 @@ impl WorkloadBuilder {
         AttrId(find_or_push(&mut self.workload.attrs, attr))
     }
 
-    /// The group at a path like `/a/b`, made with those above it if it is not there
-    /// yet; none for the root, `/` or an empty path.
+    /// The group at a path like `/a/b`, created with its parents if it does not exist yet; `None` for the
+    /// root, `/` or an empty path.
     pub fn group(&mut self, path: &str) -> Option<GroupId> {
         let mut group = None;
         let mut reached = String::new();
@@ -221,7 +221,7 @@ impl WorkloadBuilder {
         *self.comms.entry(comm.to_string()).or_insert_with(|| CommId(push(comms, comm.to_string())))
     }
 
-    /// What a mark says.
+    /// The text of a mark.
     pub fn label(&mut self, label: &str) -> LabelId {
         let labels = &mut self.workload.labels;
         *self.labels.entry(label.to_string()).or_insert_with(|| LabelId(push(labels, label.to_string())))
@@ -261,7 +261,7 @@ impl WorkloadBuilder {
         SpecId(self.workload.tasks.len() as u32)
     }
 
-    /// A figure to read off the marks.
+    /// A figure computed from the marks.
     pub fn measure(&mut self, measure: Measure) {
         self.workload.measures.push(measure);
     }
@@ -313,10 +313,10 @@ impl WorkloadBuilder {
     }
 }
 
-/// What a unix socket holds of messages of 100 bytes: each counts as 768 of 212992.
+/// How many bytes a unix socket holds in messages of 100 bytes: each counts as 768 of 212992.
 pub(crate) const SOCKET_BYTES: u32 = 212_992 / 768 * 100;
 
-/// What a new pipe holds.
+/// The capacity of a new pipe.
 const PIPE_BYTES: u32 = 16 * 4096;
 
 fn push<T>(table: &mut Vec<T>, value: T) -> u32 {

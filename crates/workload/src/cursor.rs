@@ -1,8 +1,7 @@
 //! Where a task is in its program.
 //!
-//! The cursor carries out loops, jumps and changes of words by itself and stops
-//! at the next op that takes time or another's attention, so the engine knows
-//! nothing of control flow.
+//! The cursor executes loops, jumps and changes of words itself and stops at the next op that takes time or
+//! needs the engine, so the engine knows nothing of control flow.
 
 use crate::program::{FOREVER, LOOP_DEPTH_MAX};
 use crate::{Op, Pc};
@@ -11,7 +10,7 @@ use crate::{Op, Pc};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pc: Pc,
-    /// Rounds done before the present one, by depth of nesting.
+    /// Rounds completed before the current one, by depth of nesting.
     rounds: [u32; LOOP_DEPTH_MAX],
     /// What the last [`Op::WordLoad`] saw.
     remembered: i32,
@@ -28,7 +27,7 @@ impl Cursor {
         self.pc
     }
 
-    /// The round that the loop at this depth of nesting is in, from 0.
+    /// The current round of the loop at this depth of nesting, from 0.
     pub fn round(&self, slot: usize) -> u32 {
         self.rounds[slot]
     }
@@ -38,7 +37,7 @@ impl Cursor {
         self.remembered
     }
 
-    /// Goes on to the next op that is not one of control and returns it.
+    /// Advances to the next op that is not a control op and returns it.
     ///
     /// `words` are the workload's words, `dice` gives 64 random bits each time it
     /// is called. After [`Op::Exit`] or [`Op::ExitGroup`]

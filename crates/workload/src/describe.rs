@@ -1,7 +1,6 @@
-//! Prints a workload for people.
+//! Prints a workload in readable form.
 //!
-//! Ops are written in the words of the scenario files, so that what is printed of
-//! a program can be put into one.
+//! Ops are written in the syntax of scenario files, so that a printed program can be pasted into one.
 
 mod op;
 
@@ -16,15 +15,15 @@ use crate::{
 };
 
 impl Workload {
-    /// The workload in words: what there is, and each program op by op.
+    /// The workload in words: its parts, and each program op by op.
     pub fn describe(&self) -> String {
         let mut out = String::new();
         describe(self, &mut out).expect("writing to a string does not fail");
         out
     }
 
-    /// An op in the words of the scenario files. Control flow is written with the
-    /// place it leads to; see [`describe`](Workload::describe) for whole programs.
+    /// An op in the syntax of scenario files. Control flow is written with its target; see
+    /// [`describe`](Workload::describe) for whole programs.
     pub fn op_text(&self, op: Op) -> String {
         let mut out = String::new();
         op_text(self, op, &mut out).expect("writing to a string does not fail");
@@ -210,7 +209,7 @@ fn program(w: &Workload, id: ProgramId, out: &mut String) -> fmt::Result {
         if targets.binary_search(&i).is_ok() {
             writeln!(out, "{:1$}label L{i}", "", 2 * depth)?;
         }
-        // The exit at the end goes without saying.
+        // The exit at the end is implied.
         if i + 1 == ops.len() as u32 && op == Op::Exit {
             break;
         }

@@ -1,4 +1,4 @@
-//! Spans of time that are drawn at random, in whole numbers.
+//! Random spans of time, in integers.
 //!
 //! The bits come from outside (a named stream of the run), so a draw is the same
 //! on every host: no floating point is involved.
@@ -7,12 +7,12 @@ use schedlab_units::Duration;
 
 use crate::minus_ln::minus_ln;
 
-/// What a span is drawn from.
+/// A distribution of spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dist {
     /// Always the same.
     Constant(Duration),
-    /// Every length from `low` to `high` alike, both included.
+    /// Every length from `low` to `high` equally likely, both included.
     Uniform {
         /// The shortest.
         low: Duration,
@@ -24,7 +24,7 @@ pub enum Dist {
         /// The mean.
         mean: Duration,
     },
-    /// Mostly the same, but one in so many is longer by a memoryless stall: devices.
+    /// Mostly the same, but one in `one_in` is longer by a memoryless stall: devices.
     Stalls {
         /// All but the stalls.
         usual: Duration,
@@ -46,7 +46,7 @@ pub enum Dist {
 const ONE: u64 = 1 << 32;
 
 impl Dist {
-    /// The mean, exact but for the normal form's cut at zero.
+    /// The mean, exact except for the normal distribution's cut at zero.
     pub fn mean(&self) -> Duration {
         match *self {
             Dist::Constant(span) => span,
@@ -89,7 +89,7 @@ fn exponential(mean: Duration, bits: u64) -> Duration {
 mod tests {
     use super::*;
 
-    /// A generator good enough to look at shapes (splitmix64).
+    /// A generator good enough to check shapes (splitmix64).
     fn bits() -> impl FnMut() -> u64 {
         let mut state = 1u64;
         move || {

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::Fault;
 
-/// Where in the input something stands.
+/// A place in the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A place in a file.
@@ -40,7 +40,7 @@ impl fmt::Display for Place {
 /// A workload that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
-    /// The text is not what its format allows.
+    /// The text violates its format.
     #[error("{at}: {what}")]
     Syntax {
         /// Where.
@@ -55,9 +55,9 @@ pub enum WorkloadError {
         at: Place,
         /// The key.
         key: String,
-        /// What it stands in.
+        /// The table or object that contains it.
         within: String,
-        /// The keys that may stand there.
+        /// The keys allowed there.
         known: String,
     },
     /// A key that is known but not modelled.

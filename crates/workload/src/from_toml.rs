@@ -20,7 +20,7 @@ use crate::models::Model;
 use crate::tree::{Entry, File, Kind, Object};
 use crate::{ParamValue, TASKS_MAX, Workload, WorkloadBuilder, WorkloadError};
 
-/// What a table asks for.
+/// What a table describes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkloadRead {
     /// To read this rt-app file.
@@ -78,7 +78,7 @@ struct Swept {
     axes: Vec<Axis>,
 }
 
-/// A model, and what all its tasks are given.
+/// A model, and the settings of all its tasks.
 #[derive(Clone)]
 struct Tuned {
     model: Model,
@@ -86,7 +86,7 @@ struct Tuned {
 }
 
 impl Tuned {
-    /// Sets a parameter of the model, or else one that all models have.
+    /// Sets a parameter of the model, or else one common to all models.
     fn set(&mut self, name: &str, value: &ParamValue) -> Option<Result<(), String>> {
         self.model.set(name, value).or_else(|| self.common.set(name, value))
     }
@@ -141,7 +141,7 @@ fn rows_of_model(table: &Object, entry: &Entry) -> Result<Vec<WorkloadRow>, Work
             }
         }
         let bad = |why: String| table.file.bad(entry.at, "model", why);
-        // A model runs in the one group that is described, unless it says where.
+        // A model runs in the only group described, unless it names one.
         let described = groups(table, &mut w)?;
         let group = if let [one] = &described[..] { Some(one.as_str()) } else { None };
         main.add(&mut w, group, false).map_err(bad)?;
@@ -185,7 +185,7 @@ fn background(table: &Object) -> Result<Vec<Swept>, WorkloadError> {
     values.iter().map(one).collect()
 }
 
-/// Reads a model's parameters; `others` are keys that are not its.
+/// Reads a model's parameters; `others` are keys that do not belong to it.
 fn swept(table: &Object, name: &Entry, others: &[&str]) -> Result<Swept, WorkloadError> {
     let file = table.file;
     let text = file.string(name)?;
@@ -232,7 +232,7 @@ fn swept(table: &Object, name: &Entry, others: &[&str]) -> Result<Swept, Workloa
             swept.axes.push(Axis { name: key.to_string(), values: read });
         }
     }
-    // What one key may be was asked as it was read; here it is asked whether they fit each other.
+    // Each key was checked when it was read; this checks whether they fit each other.
     let attr = swept.model.common.attr();
     attr.map_err(|why| file.bad(name.at, "policy", why))?;
     Ok(swept)

@@ -29,7 +29,7 @@ ids! {
     Pc,
     /// A program.
     ProgramId,
-    /// A kind of task; one that is forked stands for a task at each fork.
+    /// A kind of task; a forked kind makes a task at each fork.
     SpecId,
     /// A group of tasks. The root group has no id.
     GroupId,
@@ -37,7 +37,7 @@ ids! {
     ProcessId,
     /// A name that a task can take, in [`Workload::comms`](crate::Workload::comms).
     CommId,
-    /// What a mark says, in [`Workload::labels`](crate::Workload::labels).
+    /// The text of a mark, in [`Workload::labels`](crate::Workload::labels).
     LabelId,
     /// A part of a kernel string, in [`Workload::parts`](crate::Workload::parts).
     PartId,

@@ -1,7 +1,8 @@
 //! The logarithm behind exponential draws, in integers: the same bits on every host.
 //!
-//! A draw is by definition what 32 squarings give ([`log2_by_squaring`]). Most are found with a table and five products
-//! ([`log2_near`]), ten times as fast: where the two could round apart, one draw of 8,000, the squarings decide.
+//! A draw is by definition the result of 32 squarings ([`log2_by_squaring`]). Most are computed with a table and five
+//! products ([`log2_near`]), ten times as fast: if the two could round differently, in one draw of 8,000, the squarings
+//! decide.
 
 /// 1 in 32-bit fixed point.
 const ONE: u64 = 1 << 32;
@@ -12,8 +13,8 @@ const LN_2: u64 = 2_977_044_472;
 const POINT: u32 = 62;
 /// log2 e.
 const LOG2_E: i64 = 6_653_256_548_922_161_246;
-/// By how much [`log2_near`] may be wrong, much more than it is: the series ends within 2^7 of the last bit, and the table
-/// and each product are exact to a few.
+/// A bound of the error of [`log2_near`], much larger than the actual one: the series ends within 2^7 of the last bit,
+/// and the table and each product are exact to a few.
 const DOUBT: u64 = 1 << 16;
 
 /// `-ln(u)` in 32-bit fixed point for `u = (bits + 1) / 2^64`.
@@ -34,7 +35,7 @@ pub(crate) fn minus_ln(bits: u64) -> u64 {
     ((u128::from(minus_log2) * u128::from(LN_2)) >> 32) as u64
 }
 
-/// The first bits of `log2 m`, which come one by one from squaring.
+/// The first bits of `log2 m`, one for each squaring.
 const fn log2_by_squaring(mut mantissa: u64, bits: u32) -> u64 {
     let mut log2 = 0;
     let mut bit = bits;
@@ -67,7 +68,8 @@ const MIDDLES: [(u64, i64); PARTS] = {
     middles
 };
 
-/// About `log2 m`: that of the middle of its part, and a series for the rest, which is below 1/500.
+/// An approximation of `log2 m`: the value at the middle of its part, and a series for the rest, which is
+/// below 1/500.
 fn log2_near(mantissa: u64) -> i64 {
     const fn times(a: i64, b: i64) -> i64 {
         ((a as i128 * b as i128) >> POINT) as i64

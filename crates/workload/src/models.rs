@@ -86,7 +86,7 @@ macro_rules! models {
                 }
             }
 
-            /// Sets a parameter; none if there is none of that name.
+            /// Sets a parameter; `None` if there is none of that name.
             pub fn set(&mut self, name: &str, value: &ParamValue) -> Option<Result<(), String>> {
                 match self {
                     $(Model::$model(model) => model.set(name, value),)*
@@ -186,7 +186,7 @@ impl Model {
         counts.filter_map(|param| param.value.parse().ok()).fold(1, u64::saturating_mul)
     }
 
-    /// Adds its tasks as such that a run does not wait for.
+    /// Adds its tasks as background tasks, for which a run does not wait.
     pub fn add_in_background(&self, w: &mut WorkloadBuilder) {
         let first = w.next_task();
         self.add(w);

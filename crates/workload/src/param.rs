@@ -1,4 +1,4 @@
-//! Parameters of models, by name: what a scenario file may set.
+//! Parameters of models, by name, as a scenario file may set them.
 //!
 //! [`params!`] declares a model's struct with a default and a sentence for each
 //! field, and from the same lines the means to set a field by its name.

@@ -1,10 +1,9 @@
 //! What a task does, one step after another.
 //!
-//! A program is a flat run of [`Op`]s that ends in [`Op::Exit`]. All programs of a
-//! workload lie one behind the other in [`Workload::code`](crate::Workload::code);
-//! a task is a place in it (a [`Cursor`](crate::Cursor)) and nothing else, so a
-//! million tasks may share one program. Ids are dense and there are no strings:
-//! an op is 24 bytes and is copied out of the table.
+//! A program is a flat sequence of [`Op`]s that ends in [`Op::Exit`]. All programs of a workload are stored
+//! one after the other in [`Workload::code`](crate::Workload::code); a task is only a place in it (a
+//! [`Cursor`](crate::Cursor)), so a million tasks may share one program. Ids are dense and there are no
+//! strings: an op is 24 bytes and is copied out of the table.
 //!
 //! Ops say *what* is done, never what it costs: system calls, copies and wake-ups
 //! are priced by the machine. Only work that is the task's own has a length here.
@@ -44,7 +43,7 @@ pub enum Op {
     /// Computes in user mode in blocks until `wall` time has passed since the op
     /// began; time spent preempted counts, and a block once begun is finished.
     RunWall {
-        /// How long by the clock on the wall.
+        /// How long, in wall time.
         wall: Duration,
         /// Work of one block; the clock is read after each.
         block: Duration,
@@ -54,12 +53,12 @@ pub enum Op {
         /// Where the length is drawn from.
         dist: DistId,
     },
-    /// Writes the pages of a region for the first time: each is cleared by the
-    /// kernel and lies from then on at the node of the CPU that touched it.
+    /// Writes the pages of a region for the first time: each is cleared by the kernel and is from then on at
+    /// the node of the CPU that touched it.
     Touch {
         /// The region.
         region: RegionId,
-        /// How many of its bytes, behind those already touched.
+        /// How many of its bytes, after those already touched.
         bytes: u64,
     },
     /// Reads or writes memory. Untouched pages are touched.
@@ -67,8 +66,9 @@ pub enum Op {
         /// Which region, how much of it and in which order.
         access: AccessId,
     },
-    /// Reads or writes memory that tasks share, as far as lines have to come from other CPUs: what is read comes from the CPU that
-    /// wrote it last, and a write calls copies back. What lies at hand takes no time; work on it is a `Run`.
+    /// Reads or writes memory that tasks share, as far as lines have to come from other CPUs: read lines come from the
+    /// CPU that wrote them last, and a write invalidates copies. Lines in the CPU's own cache take no time; work on
+    /// them is a `Run`.
     Share {
         /// The region.
         region: RegionId,
@@ -97,33 +97,33 @@ pub enum Op {
         /// How long after the zero.
         delay: Duration,
     },
-    /// A task that wakes this one next wakes it on its own CPU, to which it is bound from then on: a thread of the kernel of which
-    /// each CPU has one.
+    /// The next waker of this task wakes it on the waker's own CPU, to which it is bound from then on: a per-CPU thread
+    /// of the kernel.
     ComeToWaker,
-    /// An idle CPU hears of the task's next wake-up so long after, instead of when the machine
-    /// says: what was measured of this very wake-up.
+    /// An idle CPU notices the task's next wake-up after this delay instead of the machine's: the delay
+    /// measured for this very wake-up.
     Heard {
         /// From the wake-up on.
         after: Duration,
     },
-    /// The interrupt that ends the task's next sleep comes to this CPU, instead of to the one where it falls asleep: where a timer was
-    /// moved, or a device's interrupts go.
+    /// The interrupt that ends the task's next sleep arrives on this CPU, not on the one where it falls asleep: the
+    /// timer was moved, or the device interrupts this CPU.
     InterruptOn {
         /// The CPU.
         cpu: CpuId,
     },
-    /// Takes a CPU out of use or into it, as a write to its file `online` does, or a part of the way. The last CPU stays in use.
+    /// Takes a CPU offline or online, as a write to its file `online` does, or a part of the way. The last CPU stays
+    /// online.
     Hotplug {
         /// The CPU.
         cpu: CpuId,
         /// How far.
         to: Plug,
     },
-    /// Moves the timer on by one period and sleeps until then.
+    /// Advances the timer by one period and sleeps until then.
     ///
-    /// A timer never used before stands at the origin of the task that uses it
-    /// first. When the new time is already past, the task does not sleep (a miss),
-    /// and [`Miss`] says where the timer then stands.
+    /// A timer never used before starts at the origin of the task that uses it first. When the new time has
+    /// already passed, the task does not sleep (a miss), and [`Miss`] defines the timer's new position.
     TimerWait {
         /// Which timer.
         timer: Timer,
@@ -138,12 +138,12 @@ pub enum Op {
         /// The mutex.
         mutex: MutexId,
     },
-    /// Gives a mutex back.
+    /// Releases a mutex.
     Unlock {
         /// The mutex.
         mutex: MutexId,
     },
-    /// Gives the mutex back, sleeps until the condition is signalled and takes the mutex again.
+    /// Releases the mutex, sleeps until the condition is signalled and takes the mutex again.
     CondWait {
         /// The condition.
         cond: CondId,
@@ -194,7 +194,7 @@ pub enum Op {
     FutexWait {
         /// The word.
         word: WordId,
-        /// The value with which it pays to sleep.
+        /// The value with which the task sleeps.
         expected: Expected,
         /// After how long to give up; zero means never.
         timeout: Duration,
@@ -203,7 +203,7 @@ pub enum Op {
     FutexWake {
         /// The word.
         word: WordId,
-        /// At most how many.
+        /// The largest number to wake.
         count: u32,
     },
     /// Reads from or writes to a device and sleeps until that is done.
@@ -215,7 +215,7 @@ pub enum Op {
         /// To the device rather than from it.
         write: bool,
     },
-    /// Hands a program to a worker of a queue and goes on; it ends at its [`Op::Exit`].
+    /// Hands a program to a worker of a queue and continues; the program ends at its [`Op::Exit`].
     QueueWork {
         /// The queue.
         queue: QueueId,
@@ -228,14 +228,14 @@ pub enum Op {
         source: SourceId,
     },
 
-    /// Makes a new task. It inherits this task's comm, CPU, policy, nice value,
-    /// allowed CPUs and group where its spec says nothing else.
+    /// Makes a new task. It inherits this task's comm, CPU, policy, nice value, allowed CPUs and group unless
+    /// its spec sets them.
     Fork {
         /// What the new task is.
         task: SpecId,
     },
-    /// Replaces the program image: a moment at which the scheduler may move the
-    /// task cheaply. The ops that follow go on.
+    /// Replaces the program image: a moment at which the scheduler may move the task cheaply. The task
+    /// continues with the next op.
     Exec {
         /// The comm from now on.
         comm: CommId,
@@ -251,7 +251,7 @@ pub enum Op {
         /// The spec the thread was forked from.
         task: SpecId,
     },
-    /// Lets others run.
+    /// Yields the CPU.
     Yield,
 
     /// Takes the comm that its spec names, as a forked task does first of all.
@@ -276,22 +276,21 @@ pub enum Op {
         /// The group; none stands for the root.
         group: Option<GroupId>,
     },
-    /// Does something to another task, as root may from outside: to the one that was made last of its kind, if it has not
-    /// ended.
+    /// Acts on another task, as root may from outside: on the one that was made last of its kind, if it has not ended.
     OfTask {
         /// The task.
         task: SpecId,
         /// What.
         act: TaskAct,
     },
-    /// Changes what a group is given while it runs.
+    /// Changes the settings of a group at run time.
     OfGroup {
         /// Which group.
         group: GroupId,
         /// What changes.
         act: GroupAct,
     },
-    /// Changes a feature, rule or number of the running kernel, as a write to debugfs or a sysctl does.
+    /// Changes a feature, rule or tunable of the running kernel, as a write to debugfs or a sysctl does.
     Switch {
         /// A part of a kernel string.
         part: PartId,
@@ -305,9 +304,9 @@ pub enum Op {
         value: i64,
     },
 
-    /// Begins a loop. Carried out by the [`Cursor`](crate::Cursor), as are all that follow.
+    /// Begins a loop. Executed by the [`Cursor`](crate::Cursor), as are all the following ops.
     Loop {
-        /// How often the body is done; [`FOREVER`] for ever, 0 skips it.
+        /// How often the body is executed; [`FOREVER`] for ever, 0 skips it.
         times: u32,
         /// The counter it uses: its depth of nesting.
         slot: u8,
@@ -323,12 +322,12 @@ pub enum Op {
         /// The [`Op::Loop`] that opens it.
         begin: Pc,
     },
-    /// Goes on elsewhere.
+    /// Continues elsewhere.
     Jump {
         /// The next op.
         to: Pc,
     },
-    /// Goes on elsewhere if a word passes a test.
+    /// Continues elsewhere if a word passes a test.
     JumpIf {
         /// The word.
         word: WordId,
@@ -339,7 +338,7 @@ pub enum Op {
         /// The next op, if so.
         to: Pc,
     },
-    /// Goes on elsewhere as often as a throw of dice says.
+    /// Continues elsewhere with a given probability.
     JumpOdds {
         /// How often out of 1000.
         permille: u16,
@@ -370,19 +369,19 @@ pub enum Op {
 /// An operation on another task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskAct {
-    /// Its allowed CPUs are set, as by `taskset -p`; none stands for every CPU.
+    /// Its allowed CPUs are set, as by `taskset -p`; `None` is every CPU.
     Cpus(Option<CpuListId>),
-    /// Its policy and what belongs to it, as by `chrt -p` or `renice`.
+    /// Its policy and the policy's parameters, as by `chrt -p` or `renice`.
     Sched(AttrId),
-    /// Its group, as by a write to `cgroup.procs`; none stands for the root.
+    /// Its group, as by a write to `cgroup.procs`; `None` is the root.
     Group(Option<GroupId>),
     /// It is frozen: it stops where it is, and sleeps.
     Freeze,
-    /// It goes on.
+    /// It continues.
     Thaw,
 }
 
-/// What a group is given.
+/// A change of a group's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupAct {
     /// A weight as of cgroup v2; see [`shares_of_weight`](crate::shares_of_weight).
@@ -391,7 +390,7 @@ pub enum GroupAct {
     Shares(u32),
     /// Whether it is a group of SCHED_IDLE.
     Idle(bool),
-    /// A quota, in us for each period in us, with what may be saved; a quota of 0 is none.
+    /// A quota, in us per period in us, with a burst; a quota of 0 is none.
     Quota {
         /// CPU time of a period.
         quota_us: u32,
@@ -417,19 +416,19 @@ pub struct Section {
 /// Whose timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
-    /// All tasks that name it move the same timer on.
+    /// All tasks that name it advance the same timer.
     Shared(TimerId),
     /// Each task has its own under this number.
     Own(u8),
 }
 
-/// What becomes of a timer whose time is past when its task gets there.
+/// What happens to a timer whose time has passed when its task gets there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Miss {
-    /// It stands at this moment: one delay shifts all that follows.
+    /// It restarts from now: one delay shifts all later expiries.
     #[default]
     Rebase,
-    /// It keeps to the grid: what follows catches up.
+    /// It keeps to the grid: later expiries catch up.
     KeepGrid,
 }
 
@@ -468,7 +467,7 @@ impl Test {
 }
 
 impl Op {
-    /// Whether the [`Cursor`](crate::Cursor) carries it out by itself, taking no time.
+    /// Whether the [`Cursor`](crate::Cursor) executes it, taking no time.
     #[inline]
     pub fn is_control(self) -> bool {
         matches!(
@@ -488,9 +487,10 @@ impl Op {
 /// How far a CPU is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plug {
-    /// It is there for threads of the kernel that are bound to it; others leave it, and none come.
+    /// It is usable only by kernel threads that are bound to it; other tasks leave it, and no more are placed
+    /// there.
     Inactive,
-    /// It is gone. Threads of the kernel that are bound to it may run anywhere until it is back.
+    /// It is offline. Kernel threads that are bound to it may run anywhere until it is back.
     Offline,
     /// It is back, for threads of the kernel that are bound to it.
     Online,
@@ -516,8 +516,8 @@ impl Plug {
 impl Op {
     /// Whether a task can do this again and again without time passing.
     ///
-    /// Every other op takes time by itself or is a call into the kernel, for which
-    /// an engine must charge at least a nanosecond.
+    /// Every other op takes time itself or is a call into the kernel, for which an engine must charge at
+    /// least a nanosecond.
     pub fn is_instant(self) -> bool {
         self.is_control()
             || matches!(
@@ -535,7 +535,7 @@ impl Op {
 /// A named stretch of [`Workload::code`](crate::Workload::code).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// Its first op.
     pub entry: Pc,

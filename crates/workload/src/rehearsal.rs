@@ -1,6 +1,6 @@
 //! Runs a workload without a scheduler: every task on a CPU of its own, calls free.
 //!
-//! Only for tests. It shows that a workload ends, that no task waits for ever, and how long it would take at best.
+//! Only for tests. It shows that a workload ends, that no task waits for ever, and how long it takes at least.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -11,7 +11,7 @@ use crate::{
     Cursor, DistId, Expected, Miss, Op, Pc, Process, SpecId, Start, Timer, Trigger, WordId, Workload,
 };
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub(crate) struct Rehearsal {
     /// When the last foreground task ended, or the limit.
@@ -56,7 +56,7 @@ struct State {
     out: Rehearsal,
 }
 
-/// Runs until every foreground task has ended, no task can go on, or the limit.
+/// Runs until every foreground task has ended, no task can continue, or the limit.
 pub(crate) fn rehearse(w: &Workload, limit: Duration) -> Rehearsal {
     let o = &w.objects;
     let mut s = State {
@@ -72,7 +72,7 @@ pub(crate) fn rehearse(w: &Workload, limit: Duration) -> Rehearsal {
         let Start::At(at) = w.task(spec).start else { unreachable!() };
         s.add(w, spec, None, Time::ZERO + at);
     }
-    // What a source posts by itself is always there.
+    // Posts of a recurring source are always available.
     for source in &o.sources {
         if let (Trigger::Every(_), Some(sem)) = (source.trigger, source.posts) {
             s.sems[sem.index()] = u64::MAX;
@@ -137,7 +137,7 @@ impl State {
         self.queue.push_back(task);
     }
 
-    /// Wakes up to `count` of those whose wait fits, the longest waiting first; how many.
+    /// Wakes up to `count` tasks whose wait matches, the longest waiting first; returns how many.
     fn wake(&mut self, count: usize, fits: impl Fn(Op) -> bool) -> usize {
         let mut woken = Vec::new();
         self.queue.retain(|&task| {
@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// Does an op; whether the task goes on at once.
+    /// Executes an op; returns whether the task continues at once.
     fn step(&mut self, w: &Workload, id: usize, op: Op) -> bool {
         let span = match op {
             Op::Run { work } | Op::RunKernel { work, .. } => work,
@@ -319,7 +319,7 @@ impl State {
             }
             _ => {}
         }
-        // Something always passes, or two tasks could wake each other for ever in no time.
+        // Some time always passes, or two tasks could wake each other for ever in no time.
         if !op.is_instant() {
             self.wake_at(id, self.now + Duration(1));
         }

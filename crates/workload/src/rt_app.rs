@@ -2,10 +2,10 @@
 //!
 //! Every key is honoured, refused by name, or listed in the notes with the reason why it changes nothing here. Where
 //! rt-app differs from its manual, this follows rt-app: a `sync` expects its mutex to be held, a phase with `loop` 0
-//! goes on for ever, a barrier counts references.
+//! runs for ever, a barrier counts references.
 //!
-//! The text of a `suspend` names the condition to wait on, and is the task's own
-//! name only where it is missing: the tool's example files depend on that.
+//! The text of a `suspend` names the condition to wait on; if it is missing, that is the task's own name: the
+//! tool's example files depend on that.
 //!
 //! Left out: the tool's log files and its `stats` markers; a thread whose name is
 //! longer than 15 bytes keeps its beginning (the tool leaves it the name `rt-app`);
@@ -13,9 +13,8 @@
 //! then run on every CPU, not on those of its parent. Since `memrun` does not say
 //! what it does without a `pattern`, it is random.
 //!
-//! Taken over from scx-sim: `cpus` as a number or a list, `taskgroup` as an object
-//! with `cpu.max` and `cpu.weight`, `kthread`, and tasks named `irq_gen*`, which
-//! become interrupts.
+//! Adopted from scx-sim: `cpus` as a number or a list, `taskgroup` as an object with `cpu.max` and
+//! `cpu.weight`, `kthread`, and tasks named `irq_gen*`, which become interrupts.
 
 mod event;
 mod global;
@@ -117,7 +116,7 @@ fn add_threads(
     let is_forked = |task: &&Task| forks.contains(task.name.as_str());
     let mut forked = BTreeMap::new();
     for (task, spec) in tasks.iter().filter(is_forked).zip((nr_threads..).map(SpecId)) {
-        // Of several of a name the first is meant.
+        // If several have one name, the first is meant.
         forked.entry(task.name.clone()).or_insert(spec);
     }
     let mut threads = Threads { file, global, resources, forked, start };
@@ -209,7 +208,7 @@ fn add_interrupts(
     Ok(())
 }
 
-/// The file's name without folders and ending.
+/// The file's name without folders and extension.
 fn base_name(file: &str) -> &str {
     let name = file.rsplit('/').next().unwrap_or(file);
     name.strip_suffix(".json").unwrap_or(name)

@@ -1,4 +1,4 @@
-//! Values read from a file, with their places: what JSON and TOML have in common.
+//! Values read from a file, with their places, for both JSON and TOML.
 
 mod fields;
 
@@ -32,13 +32,13 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub key: String,
-    /// Where the key stands.
+    /// The place of the key.
     pub at: Position,
     pub value: Value,
 }
 
 impl Kind {
-    /// What a person calls it.
+    /// Its name in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Absent => "nothing",

@@ -1,4 +1,4 @@
-//! A whole workload: its tasks, what they share, and what is measured.
+//! A whole workload: its tasks, the objects they share, and its measures.
 //!
 //! Plain data, checked by [`WorkloadBuilder::finish`](crate::WorkloadBuilder::finish):
 //! every id is in range and every program ends in `Exit`.
@@ -16,15 +16,15 @@ use crate::{
 /// What runs on the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// The ops of all programs.
     pub code: Vec<Op>,
-    /// Where each program lies in the code.
+    /// The place of each program in the code.
     pub programs: Vec<Program>,
-    /// The tasks, those that are forked included.
+    /// The tasks, forked ones included.
     pub tasks: Vec<TaskSpec>,
-    /// Groups below the root; a parent stands before its children.
+    /// Groups below the root; a parent comes before its children.
     pub groups: Vec<GroupSpec>,
     /// What tasks share.
     pub objects: Objects,
@@ -36,17 +36,18 @@ pub struct Workload {
     pub attrs: Vec<SchedAttr>,
     /// Names that tasks take.
     pub comms: Vec<String>,
-    /// What marks say; see [`Workload::mark_text`].
+    /// The texts of marks; see [`Workload::mark_text`].
     pub labels: Vec<String>,
-    /// Parts of kernel strings that tasks switch the running kernel by.
+    /// Parts of kernel strings with which tasks switch the running kernel.
     pub parts: Vec<String>,
-    /// The scheduling domains are built as the run begins, and no pass was made before; else the machine has been up for a while.
+    /// The scheduling domains are built when the run begins, without earlier balance passes; else the machine has been
+    /// up for a while.
     pub fresh_domains: bool,
     /// When everything is killed; otherwise the run ends with its last foreground task.
     pub duration: Option<Duration>,
     /// The measures computed from marks.
     pub measures: Vec<Measure>,
-    /// How many operations a whole run makes, where no marks count them: messages, for one.
+    /// How many operations a whole run makes, if no marks count them: messages, for example.
     pub operations: Option<u64>,
     /// The CPU on which the lengths of work were measured, if that was not one of
     /// capacity 1024; see [`Workload::scale_work`].
@@ -65,25 +66,25 @@ pub struct Did {
     pub running: u16,
     /// It ran or waited to run.
     pub runnable: u16,
-    /// It starts in the midst of that, and not asleep.
+    /// It starts in the middle of that, not asleep.
     pub awake: bool,
 }
 
 /// A kind of task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSpec {
-    /// Its comm when it starts by itself, and what people call it. A forked task
-    /// starts with its parent's comm until it takes another.
+    /// Its name, and its comm if it is not forked. A forked task starts with its parent's comm until it takes
+    /// another.
     pub name: String,
     /// How the name becomes a comm at [`Op::OwnComm`](crate::Op::OwnComm).
     pub naming: Naming,
     /// What it does.
     pub program: ProgramId,
-    /// How it comes to be.
+    /// How it is created.
     pub start: Start,
-    /// The CPU on which it begins, if it is not forked; none leaves it to the engine.
+    /// The CPU on which it begins, if it is not forked; `None` leaves it to the engine.
     pub start_cpu: Option<CpuId>,
-    /// Where it goes when it is forked, if that is known; otherwise that is for the kernel to choose.
+    /// Where it is placed when it is forked, if that is known; otherwise the kernel chooses.
     pub placed: Option<Placed>,
     /// Without `start_cpu`: starts from a CPU drawn by the seed, as the shell that starts it may sit anywhere.
     pub start_anywhere: bool,
@@ -91,21 +92,22 @@ pub struct TaskSpec {
     pub process: Process,
     /// A thread of the kernel.
     pub kthread: bool,
-    /// Its sleeps end by the timer wheel, in the softirq of a tick, as those of all threads of the kernel do.
+    /// Its sleeps end by the timer wheel, in the softirq of a tick, as for all kernel threads.
     pub wheel: bool,
-    /// Policy, priority, slice and clamps; none inherits, or is `SchedAttr::default()`.
+    /// Policy, priority, slice and clamps; `None` inherits, or is `SchedAttr::default()`.
     pub attr: Option<AttrId>,
-    /// Allowed CPUs; none inherits, or allows all.
+    /// Allowed CPUs; `None` inherits, or allows all.
     pub cpus: Option<CpuListId>,
-    /// Group; none inherits, or is the root.
+    /// Group; `None` inherits, or is the root.
     pub group: Option<GroupId>,
     /// For a task that is not forked: the wakee flips from its past; `None` for zero.
     pub flips: Option<Flips>,
-    /// CPU time that it is owed when it is woken first, which it has from its past (`vlag` at nice 0).
+    /// CPU time that it is owed at its first wake-up, from before the run (`vlag` at nice 0).
     pub lag: Duration,
-    /// The CPU that it used before its own when it is woken first, which it has from its past (`recent_used_cpu`).
+    /// Its recently used CPU at its first wake-up, from before the run (`recent_used_cpu`).
     pub recent_used_cpu: Option<CpuId>,
-    /// What it did before, which its averages hold when it is woken first, or when it starts if it did so awake.
+    /// What it did before, which its averages contain at its first wake-up, or at its start if it was awake
+    /// then.
     pub did: Option<Did>,
     /// Bytes it works on that caches should keep, for the cost of moving it.
     pub footprint: u64,
@@ -113,7 +115,7 @@ pub struct TaskSpec {
     pub memory_bound: bool,
     /// Whether the run may end while it still lives.
     pub background: bool,
-    /// Its life goes on when its program is over: it goes off for good, and does not go through an exit.
+    /// It outlives its program: it sleeps for good, without an exit.
     pub lives_on: bool,
 }
 
@@ -122,12 +124,12 @@ pub struct TaskSpec {
 pub struct Flips {
     /// Changes, halved each second.
     pub count: u32,
-    /// How long before the task begins they were halved last.
+    /// How long before the start of the task they were last halved.
     pub halved: Duration,
 }
 
 impl TaskSpec {
-    /// A process that starts by itself when the run begins.
+    /// A process that starts when the run begins.
     pub fn root(name: impl Into<String>, program: ProgramId) -> TaskSpec {
         TaskSpec {
             name: name.into(),
@@ -165,7 +167,7 @@ impl TaskSpec {
     }
 }
 
-/// Where a kernel put a new task, and what must be as it was then for the choice to be repeated.
+/// Where a kernel placed a new task, and the conditions for repeating that choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// The CPU on which its parent forked it.
@@ -174,7 +176,7 @@ pub struct Placed {
     pub to: CpuId,
     /// Whether that one had nothing to run.
     pub was_idle: bool,
-    /// How long it took then to hear of the task; none leaves it to the machine.
+    /// How long it then took to notice the task; `None` leaves it to the machine.
     pub heard: Option<Duration>,
 }
 
@@ -191,10 +193,10 @@ pub enum Naming {
     },
 }
 
-/// How a task comes to be.
+/// How a task is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// By itself, this long after the run begins.
+    /// Without a parent, this long after the run begins.
     At(Duration),
     /// At each [`Op::Fork`] that names it.
     ByFork,
@@ -214,7 +216,7 @@ pub enum Process {
 pub struct SchedAttr {
     /// Policy with its priority.
     pub policy: Policy,
-    /// A slice of its own, for kernels that let a fair task ask for one.
+    /// A slice of its own, for kernels that let a fair task request one.
     pub slice: Option<Duration>,
     /// Lower clamp of the utilisation, 0 to 1024.
     pub util_min: Option<u16>,
@@ -259,7 +261,7 @@ pub enum Policy {
 pub struct Deadline {
     /// CPU time per period.
     pub runtime: Duration,
-    /// When it must have been given, from the start of the period.
+    /// When it must have been provided, from the start of the period.
     pub deadline: Duration,
     /// The period.
     pub period: Duration,
@@ -276,7 +278,7 @@ impl Default for Policy {
 pub struct GroupSpec {
     /// Its path below the root, `/a/b`.
     pub path: String,
-    /// The group around it; none is the root.
+    /// Its parent group; `None` is the root.
     pub parent: Option<GroupId>,
     /// Its shares, 1024 being what a task of nice 0 has (cgroup v2 weight 100).
     pub shares: u64,
@@ -306,7 +308,7 @@ pub struct Quota {
     pub burst: Duration,
 }
 
-/// A figure read off the marks of a run.
+/// A figure computed from the marks of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// Its name.
@@ -315,7 +317,7 @@ pub struct Measure {
     pub unit: &'static str,
     /// Whether less is better.
     pub lower_is_better: bool,
-    /// How it is read.
+    /// How it is computed.
     pub rule: MeasureRule,
 }
 
@@ -325,7 +327,7 @@ pub const TASKS_MAX: u32 = 4 << 20;
 /// The mark from which on everything counts: what came before was warming up.
 pub const STEADY: &str = "steady";
 
-/// How a measure is read off the marks.
+/// How a measure is computed from the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureRule {
     /// Seconds from the first mark `from` to the last mark `to`, of any task.
@@ -351,7 +353,7 @@ pub enum MeasureRule {
         /// How many of 1000 spans are no longer.
         permille: u16,
     },
-    /// `amount` by the shortest span, in units of 10^6 per second, the first `skip` spans left out.
+    /// `amount` divided by the shortest span, in units of 10^6 per second, without the first `skip` spans.
     BestRate {
         /// Begins a span.
         from: LabelId,
@@ -367,8 +369,7 @@ pub enum MeasureRule {
         /// The marks.
         label: LabelId,
     },
-    /// Seconds that a whole run takes whose marks add up to `whole`, by the rate of those seen: a
-    /// sample stands for all.
+    /// Seconds of a whole run, whose marks add up to `whole`, at the rate of the sampled marks.
     Whole {
         /// The marks.
         label: LabelId,
@@ -398,7 +399,7 @@ impl Workload {
         &self.code[entry.index()..][..*len as usize]
     }
 
-    /// Whether it says what tasks share in memory.
+    /// Whether it has memory that tasks share.
     pub fn shares_memory(&self) -> bool {
         self.code.iter().any(|op| matches!(op, Op::Share { .. }))
     }
@@ -413,14 +414,13 @@ impl Workload {
         self.task(spec).attr.map(|attr| self.attrs[attr.index()])
     }
 
-    /// The tasks that start by themselves, in order.
+    /// The tasks that are not forked, in order.
     pub fn roots(&self) -> impl Iterator<Item = SpecId> + '_ {
         (0..self.tasks.len() as u32).map(SpecId).filter(|&s| self.task(s).start != Start::ByFork)
     }
 
-    /// What a mark says when a task at `cursor` sets it at `now`: in its label `{0}` to
-    /// `{7}` stand for the round of the loop at that depth, `{us}` for the time in
-    /// microseconds.
+    /// The text of a mark when a task at `cursor` sets it at `now`: in its label `{0}` to `{7}` stand for the
+    /// round of the loop at that depth, `{us}` for the time in microseconds.
     pub fn mark_text(&self, label: LabelId, cursor: &Cursor, now: Time) -> Cow<'_, str> {
         let label = self.labels[label.index()].as_str();
         if !label.contains('{') {

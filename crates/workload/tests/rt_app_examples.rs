@@ -74,7 +74,7 @@ fn damaged_files_are_refused_without_a_crash() {
     for file in found {
         let text = fs::read_to_string(&file).unwrap();
         for (end, c) in text.char_indices().step_by(5) {
-            // Cut off here; and with this character lost, doubled or turned into another.
+            // Cut off here; and with this character lost, doubled or replaced by another.
             let (before, behind) = (&text[..end], &text[end + c.len_utf8()..]);
             for damaged in [
                 before.to_string(),

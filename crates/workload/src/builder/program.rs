@@ -10,8 +10,8 @@ use crate::{
     SourceId, SpecId, TaskAct, Test, Timer, WordId,
 };
 
-/// A program that is being written. Methods append one op and return the builder,
-/// so that short sequences stand on one line.
+/// A program under construction. Methods append one op and return the builder, so that short sequences fit on
+/// one line.
 #[derive(Debug)]
 pub struct ProgramBuilder<'a> {
     code: &'a mut Vec<Op>,
@@ -19,7 +19,7 @@ pub struct ProgramBuilder<'a> {
     /// Line and column for the ops to come.
     line: Option<(u32, u32)>,
     depth: u8,
-    /// Where each label stands; none before it is placed.
+    /// The place of each label; `None` before it is placed.
     labels: Vec<Option<Pc>>,
     /// Jumps with the label they lead to.
     jumps: Vec<(Pc, Label)>,
@@ -48,7 +48,7 @@ pub(super) fn write(
 }
 
 impl ProgramBuilder<'_> {
-    /// Says where in the file the ops to come stand.
+    /// Sets the place in the file of the following ops.
     pub fn at(&mut self, line: u32, column: u32) -> &mut Self {
         self.line = Some((line, column));
         self
@@ -99,19 +99,19 @@ impl ProgramBuilder<'_> {
         self
     }
 
-    /// Goes on at a label.
+    /// Continues at a label.
     pub fn jump(&mut self, label: Label) -> &mut Self {
         self.jumps.push((self.here(), label));
         self.op(Op::Jump { to: Pc(0) })
     }
 
-    /// Goes on at a label if the word passes the test.
+    /// Continues at a label if the word passes the test.
     pub fn jump_if(&mut self, word: WordId, test: Test, value: i32, label: Label) -> &mut Self {
         self.jumps.push((self.here(), label));
         self.op(Op::JumpIf { word, test, value, to: Pc(0) })
     }
 
-    /// Goes on at a label `permille` times out of 1000.
+    /// Continues at a label `permille` times out of 1000.
     pub fn jump_odds(&mut self, permille: u16, label: Label) -> &mut Self {
         self.jumps.push((self.here(), label));
         self.op(Op::JumpOdds { permille, to: Pc(0) })
@@ -132,7 +132,7 @@ macro_rules! ops {
 ops! {
     /// [`Op::Run`].
     run(work: Duration) => Op::Run { work };
-    /// [`Op::RunKernel`] that can be preempted and offers no point by itself.
+    /// [`Op::RunKernel`] that can be preempted and has no `cond_resched()`.
     run_kernel(work: Duration) => Op::RunKernel { work, section: Section::default() };
     /// [`Op::RunWall`].
     run_wall(wall: Duration, block: Duration) => Op::RunWall { wall, block };

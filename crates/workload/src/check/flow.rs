@@ -1,7 +1,7 @@
 //! Inside one program: loops nest, jumps stay inside, time passes, locks balance.
 //!
-//! Locks are followed along every way through the program at once: at each op
-//! there is one set of held mutexes, and two ways that meet must agree on it.
+//! Locks are followed along all paths through the program at once: at each op there is one set of held
+//! mutexes, and two paths that meet must agree on it.
 
 use super::{Fault, Finding};
 use crate::{FOREVER, LOOP_DEPTH_MAX, MutexId, Op, Pc, Program, Workload};
@@ -38,8 +38,8 @@ impl Flow<'_> {
         pc.index().checked_sub(self.first).filter(|&op| op < self.code.len())
     }
 
-    /// For each op the loops around it, outermost first. The ends of a loop count
-    /// as outside and inside: a jump may lead to its beginning but not to its end.
+    /// For each op the loops around it, outermost first. The beginning of a loop counts as outside, its end
+    /// as inside: a jump may lead to its beginning but not to its end.
     fn loops(&self) -> Result<Vec<Vec<usize>>, Finding> {
         let mut open: Vec<usize> = Vec::new();
         let mut around = Vec::with_capacity(self.code.len());
@@ -105,7 +105,7 @@ impl Flow<'_> {
         one.into_iter().chain(other)
     }
 
-    /// No way leads back to an op through ops that take no time, but for loops that end by counting.
+    /// No path leads back to an op through ops that take no time, except in loops that count.
     fn time_passes(&self) -> Result<(), Finding> {
         #[derive(Clone, Copy, PartialEq)]
         enum Seen {
@@ -139,7 +139,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// As [`next`](Flow::next), without the way back of a loop that counts.
+    /// As [`next`](Flow::next), without the back edge of a loop that counts.
     fn instant_next(&self, i: usize) -> Vec<usize> {
         let counted =
             |begin: Pc| !matches!(self.code[begin.index() - self.first], Op::Loop { times: FOREVER, .. });
@@ -149,10 +149,10 @@ impl Flow<'_> {
         }
     }
 
-    /// A loop that counts and can go round without time passing does not have too many steps.
+    /// A counting loop whose rounds may take no time does not have too many steps.
     fn counting_is_short(&self) -> Result<(), Finding> {
         let mut steps = vec![0u64; self.code.len()];
-        // Inner loops begin behind those around them.
+        // Inner loops begin after the loops around them.
         for (begin, &op) in self.code.iter().enumerate().rev() {
             let Op::Loop { times, end, .. } = op else { continue };
             let end = end.index() - self.first;

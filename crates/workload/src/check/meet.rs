@@ -1,4 +1,4 @@
-//! Relations between programs: forked programs, parties of barriers, readers of what is written.
+//! Relations between programs: forked programs, parties of barriers, readers and writers.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ fn barriers(w: &Workload) -> Result<(), Finding> {
     Ok(())
 }
 
-/// How many tasks each spec stands for in a run, at most; `u64::MAX` where that is open.
+/// The largest number of tasks that each spec makes in a run; `u64::MAX` if it is unbounded.
 fn lives(w: &Workload) -> Vec<u64> {
     let roots: Vec<u64> = w.tasks.iter().map(|task| u64::from(task.start != Start::ByFork)).collect();
     let forked: Vec<Vec<(SpecId, u64)>> = programs(w).map(|(_, ops)| forked_by(ops)).collect();
@@ -90,7 +90,7 @@ fn lives(w: &Workload) -> Vec<u64> {
     lives
 }
 
-/// The specs a program forks, each with how often; inside a loop that is open.
+/// The specs a program forks, each with how often; inside a loop the number is unbounded.
 fn forked_by(ops: &[Op]) -> Vec<(SpecId, u64)> {
     let mut depth = 0;
     let mut forked = Vec::new();

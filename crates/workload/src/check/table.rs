@@ -1,4 +1,4 @@
-//! Ids index their tables, and numbers are such as the kernel accepts.
+//! Ids index their tables, and numbers are within the kernel's limits.
 
 use core::ops::RangeInclusive;
 
@@ -111,7 +111,7 @@ fn objects(w: &Workload) -> Result<(), Finding> {
         check().map_err(|fault| part(format!("device \"{}\"", device.name), fault))?;
     }
     for queue in &o.queues {
-        // Every kind stands for workers that an engine makes by itself.
+        // For every kind an engine makes the workers itself.
         match queue.kind {
             QueueKind::PerCpu | QueueKind::PerCpuHighPri | QueueKind::Unbound => {}
         }

@@ -139,7 +139,7 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
     }
 }
 
-/// A name, in quotes where blanks or signs would break it up.
+/// A name, in quotes if blanks or other characters would split it.
 pub(super) fn name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
     if !name.is_empty() && name.chars().all(plain) { name.to_string() } else { format!("{name:?}") }

@@ -1,12 +1,12 @@
-//! What every model's tasks can be given: policy, nice value, slice, group, CPUs.
+//! Settings for the tasks of every model: policy, nice value, slice, group, CPUs.
 //!
-//! They are given to the tasks that start by themselves; what these fork inherits them. A task that says itself what it
-//! is, as a real-time thread of cyclictest, keeps to that.
+//! They apply to the tasks that are not forked; forked tasks inherit them. A task with settings of its own, such as a
+//! real-time thread of cyclictest, keeps those.
 
 use super::op::SchedWords;
 use crate::{CpuList, Param, ParamValue, SchedAttr, SpecId, Start, WorkloadBuilder};
 
-/// What all tasks of a model are given.
+/// The settings of all tasks of a model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Common {
     policy: Option<String>,
@@ -21,7 +21,7 @@ impl Common {
     pub const KEYS: &[&str] =
         &["policy", "nice", "priority", "slice", "util_min", "util_max", "cgroup", "cpus"];
 
-    /// Sets one; none if there is none of that name.
+    /// Sets one; `None` if there is none of that name.
     pub fn set(&mut self, name: &str, value: &ParamValue) -> Option<Result<(), String>> {
         if !Common::KEYS.contains(&name) {
             return None;
@@ -53,7 +53,7 @@ impl Common {
         self.words.attr(self.policy.as_deref().unwrap_or("other")).map(Some)
     }
 
-    /// Gives them to the tasks from `first` on; `group` is where those are that say nothing.
+    /// Applies them to the tasks from `first` on; `group` is the group of tasks that name none.
     pub fn give(&self, w: &mut WorkloadBuilder, first: SpecId, group: Option<&str>) -> Result<(), String> {
         let attr = self.attr()?.map(|attr| w.attr(attr));
         let cpus = self.cpus.clone().map(|cpus| w.cpus(cpus));

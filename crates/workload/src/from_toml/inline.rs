@@ -1,4 +1,4 @@
-//! Tasks described in the scenario itself, with what they share.
+//! Tasks described in the scenario itself, with the objects that they share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ const TASK_KEYS: &[&str] = &[
     "background",
 ];
 
-/// More tasks of a kind than any machine bears; a typing error should not eat the memory.
+/// More tasks of a kind than any machine can run; a typing error should not use up the memory.
 const COUNT_MAX: i64 = 1_000_000;
 
 /// Reads a `[workload]` with inline tasks.
@@ -85,7 +85,7 @@ fn programs(table: &Object, names: &mut Names) -> Result<Programs, WorkloadError
     Ok(programs)
 }
 
-/// A `[[workload.task]]` that was looked at once.
+/// A `[[workload.task]]` after the first pass.
 struct Described<'a> {
     object: Object<'a>,
     name: String,
@@ -94,7 +94,7 @@ struct Described<'a> {
     first: SpecId,
 }
 
-/// Gives out ids first, so that programs can fork what is described further down.
+/// Assigns ids first, so that programs can fork tasks described further down.
 fn described<'a>(table: &'a Object, names: &mut Names) -> Result<Vec<Described<'a>>, WorkloadError> {
     let mut described: Vec<Described> = Vec::new();
     let mut next = names.w.next_task().0;
@@ -105,7 +105,7 @@ fn described<'a>(table: &'a Object, names: &mut Names) -> Result<Vec<Described<'
         let count = object.read("count", |entry| object.file.int(entry, 0..=COUNT_MAX))?.unwrap_or(1) as u32;
         let forked = object.bool("forked")?.unwrap_or(false);
         let first = SpecId(next);
-        // Others may change it; of several of one name the last described is meant.
+        // Other tasks may change it; if several have one name, the last described is meant.
         names.declare(&name, AnyTask(first));
         for nth in (0..count).filter(|_| count > 1) {
             names.declare(&format!("{name}-{nth}"), AnyTask(SpecId(next + nth)));
@@ -158,7 +158,7 @@ fn tasks(described: &[Described], names: &mut Names, programs: &Programs) -> Res
     Ok(())
 }
 
-/// The programs of a task that there are several of: one, or one for each where its text says `{n}`, so that each has
+/// The programs of a task with a count: one, or one for each instance if its text contains `{n}`, so that each has
 /// channels and words of its own.
 fn sources(task: &Described, names: &mut Names, programs: &Programs) -> Result<Vec<Source>, WorkloadError> {
     let entry = task.object.get("program")?.ok_or_else(|| missing(&task.object, "program"))?;

@@ -1,4 +1,4 @@
-//! What the names in a program stand for.
+//! Resolves the names in a program.
 //!
 //! Mutexes, conditions, semaphores, timers, words, pipes and barriers are created where they are first named; an object
 //! with required parameters must have been described before.
@@ -23,7 +23,7 @@ pub(super) struct Names<'a> {
     pub fresh: Vec<String>,
 }
 
-/// A kind of thing that has names.
+/// A kind of object with names.
 pub(super) trait Named: Sized {
     const WHAT: &'static str;
     fn from_index(index: u32) -> Self;
@@ -46,7 +46,7 @@ impl Named for AnyTask {
     }
 }
 
-/// A kind of thing that comes into being when it is named.
+/// A kind of object that is created when it is first named.
 pub(super) trait Made: Named {
     fn make(names: &mut Names, name: &str) -> Self;
 }
@@ -113,12 +113,12 @@ impl<'a> Names<'a> {
         Names { w, ids: BTreeMap::new(), counting: Vec::new(), fresh: Vec::new() }
     }
 
-    /// Gives a thing its name; false if another of its kind has it.
+    /// Gives an object its name; false if another of its kind has it.
     pub fn declare<T: Named>(&mut self, name: &str, id: T) -> bool {
         self.ids.insert((T::WHAT, name.to_string()), id.index()).is_none()
     }
 
-    /// The thing of a name that must have been described.
+    /// The object of a name that must have been described.
     pub fn known<T: Named>(&mut self, name: &str) -> Result<T, String> {
         let id = self.ids.get(&(T::WHAT, name.to_string()));
         id.map(|&id| T::from_index(id)).ok_or_else(|| {
@@ -129,7 +129,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// The thing of a name, made if it is not there.
+    /// The object of a name, created if it does not exist.
     pub fn made<T: Made>(&mut self, name: &str) -> T {
         if let Some(&id) = self.ids.get(&(T::WHAT, name.to_string())) {
             return T::from_index(id);

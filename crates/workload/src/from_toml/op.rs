@@ -13,7 +13,7 @@ use crate::{
     Pattern, Plug, Policy, SchedAttr, Section, TaskAct, Test, Timer, WordId,
 };
 
-/// A step of a program: an op, or one that depends on others.
+/// A step of a program: an op, or one that depends on other steps.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Op(Op),
@@ -25,7 +25,7 @@ pub(super) enum Step {
     JumpOdds(u16, String),
 }
 
-/// Each op with its operands: the first word decides, brackets hold what may be left out.
+/// Each op with its operands: the first word decides, brackets enclose what is optional.
 pub(super) const USAGE: &[(&str, &str)] = &[
     (
         "run SPAN",
@@ -171,7 +171,7 @@ impl<'a> Line<'a> {
         read_word(word)
     }
 
-    /// A word that may be there.
+    /// An optional word.
     fn flag(&mut self, flag: &str) -> bool {
         let is_there = self.words.get(self.next).is_some_and(|word| word == flag);
         self.next += usize::from(is_there);
@@ -378,7 +378,7 @@ fn other(line: &mut Line, names: &mut Names) -> Result<crate::SpecId, String> {
     Ok(names.known::<AnyTask>(line.word()?)?.0)
 }
 
-/// A group other than the root, which has nothing that could be changed.
+/// A group other than the root, which has no settings to change.
 fn group(line: &mut Line, names: &mut Names) -> Result<GroupId, String> {
     names.w.group(line.word()?).ok_or_else(|| "the root group has no weight and no quota".to_string())
 }
@@ -527,7 +527,7 @@ impl SchedWords {
             other => return Err(format!("\"{other}\" is none of other, batch, idle, fifo, rr, deadline")),
         };
         let attr = SchedAttr { policy, slice: self.slice, util_min: self.util_min, util_max: self.util_max };
-        // What one key may be was asked as it was read; here it is asked whether they fit each other.
+        // Each key was checked when it was read; this checks whether they fit each other.
         attr_is_valid(&attr).map_err(|fault| fault.to_string())?;
         Ok(attr)
     }

@@ -8,7 +8,7 @@ use super::words;
 use crate::tree::{Entry, File, Kind, Position};
 use crate::{Op, ProgramBuilder, ProgramId, WorkloadError};
 
-/// A program whose names are looked up, ready to be written.
+/// A program with its names resolved, ready to be written.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     steps: Vec<(Position, Step)>,
@@ -19,7 +19,8 @@ pub(super) fn read(file: File, entry: &Entry, names: &mut Names) -> Result<Sourc
     read_numbered(file, entry, names, None)
 }
 
-/// What stands for the number of a task of several, the next one's and the one's before it, round and round.
+/// Placeholders for the number of an instance of a task, of the next instance and of the previous one,
+/// cyclically.
 const NUMBERS: [(&str, u32); 3] = [("{n}", 0), ("{n+1}", 1), ("{n-1}", u32::MAX)];
 
 /// Whether a text has such a number in it.
@@ -27,7 +28,7 @@ pub(super) fn is_numbered(text: &str) -> bool {
     NUMBERS.iter().any(|(word, _)| text.contains(word))
 }
 
-/// The same for one of several tasks.
+/// The same for one of several instances.
 pub(super) fn read_numbered(
     file: File,
     entry: &Entry,
@@ -100,7 +101,7 @@ impl Source {
         self.steps.iter().any(|(_, step)| *step == Step::Op(op))
     }
 
-    /// Writes it into the workload; a forked task first takes its name, unless it takes one itself.
+    /// Writes it into the workload; a forked task first takes its name, unless its program sets one.
     pub fn write(&self, names: &mut Names, name: &str, forked: bool) -> ProgramId {
         let takes_name =
             self.steps.iter().any(|(_, s)| matches!(s, Step::Op(Op::OwnComm | Op::SetComm { .. })));
@@ -139,7 +140,7 @@ fn write(p: &mut ProgramBuilder, mut steps: &[(Position, Step)], labels: &BTreeM
     }
 }
 
-/// How many steps stand before the end of the loop that was just entered.
+/// How many steps precede the end of the loop that was just entered.
 fn body_of(steps: &[(Position, Step)]) -> usize {
     let mut depth = 0;
     for (i, (_, step)) in steps.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Cuts the text of ops into words.
 //!
-//! Ops are parted by semicolons or line ends, words by blanks. Quotes hold words
-//! with blanks together, and so do brackets: `uniform(1ms, 2ms)` is one word.
+//! Ops are separated by semicolons or line ends, words by blanks. Quotes and brackets keep a text with blanks
+//! together: `uniform(1ms, 2ms)` is one word.
 
 /// The words of each op in a text.
 pub(super) fn ops(text: &str) -> Result<Vec<Vec<String>>, String> {
@@ -11,7 +11,7 @@ pub(super) fn ops(text: &str) -> Result<Vec<Vec<String>>, String> {
     let mut depth = 0;
     let mut quoted = false;
     let mut chars = text.chars();
-    // A quoted word may be empty, so that it was begun is remembered apart.
+    // A quoted word may be empty, so its beginning is remembered separately.
     let mut begun = false;
     while let Some(c) = chars.next() {
         match c {

@@ -1,10 +1,9 @@
 //! Threads that meet at a barrier after each round: the shape of an OpenMP loop.
 //!
-//! The program `wl_barrier` of the recordings, and with `first = "1"` and some
-//! noise the OpenMP micro-benchmark of published tables. The main thread creates
-//! the others and is one of them. A thread that waits spins for `spins` turns,
-//! then sleeps on a futex; the last to arrive wakes all. With `shared` each reads at the beginning of a round what
-//! the others wrote at the end of the one before, as the parts of a simulated circuit do.
+//! The program `wl_barrier` of the recordings, and with `first = "1"` and some noise the OpenMP micro-benchmark of
+//! published tables. The main thread creates the others and takes part itself. A waiting thread spins for `spins`
+//! turns, then sleeps on a futex; the last to arrive wakes all. With `shared` each thread reads at the beginning
+//! of a round what the others wrote at the end of the previous one, as the parts of a simulated circuit do.
 //!
 //! Left out: the cache line of the barrier's counter, whose transfers lengthen a
 //! round by some hundred nanoseconds per thread.
@@ -75,7 +74,7 @@ impl Barrier {
                 p.own_comm().repeat(self.rounds, |p| body(p, works[0], thread as usize));
             })
         };
-        // Threads that share nothing are alike.
+        // Threads that share nothing have the same program.
         let nr_workers = self.threads.saturating_sub(1) as usize;
         let workers: Vec<_> = match self.shared {
             0 => vec![program(0); nr_workers],

@@ -1,10 +1,8 @@
-//! A parallel program in phases: compute, stream through memory, look here and
-//! there, meet.
+//! A parallel program in phases: compute, stream through memory, access memory at random, meet.
 //!
-//! The coarse form of NAS kernels, Graph500, XSBench and hash joins: one thread per
-//! CPU, each with memory of its own that it touches first, and no wake-ups between
-//! barriers. Which program it is, is a matter of the shares: a hash join has random
-//! accesses and no barriers, Graph500 many short phases.
+//! The coarse form of NAS kernels, Graph500, XSBench and hash joins: one thread per CPU, each with memory of
+//! its own that it touches first, and no wake-ups between barriers. The shares determine the program: a hash
+//! join has random accesses and no barriers, Graph500 many short phases.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
@@ -88,7 +86,7 @@ impl Batch {
         });
     }
 
-    /// What a thread does: first touch its memory, then again and again the rest.
+    /// A thread first touches its memory, then repeats the phase.
     fn phase(&self, w: &mut WorkloadBuilder, thread: u32) -> Vec<Op> {
         let region = w.region(format!("memory of {thread}"), self.memory);
         let mut ops = vec![Op::Touch { region, bytes: self.memory }, Op::Run { work: self.work }];

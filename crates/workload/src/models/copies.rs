@@ -1,10 +1,10 @@
-//! Copies of a program that is bound by memory, as a rate run of SPEC CPU does: mcf.
+//! Copies of a memory-bound program, as in a rate run of SPEC CPU: mcf.
 //!
 //! Each copy has memory of its own and follows pointers through it, a part of it in each step; how long that takes
 //! depends on the caches that it finds and on the tasks that share them. The result is the number of steps of all
 //! copies per second.
 //!
-//! Left out: phases of the program; its code; that pages are touched first by the copy itself is kept.
+//! Left out: phases of the program, and its code. As in the program, each copy touches its own pages first.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;

@@ -7,20 +7,20 @@
 //!    it, sleeps while the disk works, and at the end wakes the client, while the
 //!    kworker itself is the one that runs on the client's CPU.
 //!
-//! That last wake-up is what per-CPU kthread stacking is about. The kworker is of high
-//! priority (nice -20): of the queues at work there, kblockd begins requests and XFS's own ends
-//! them, and both are made with WQ_HIGHPRI, so they share the workers `kworker/N:MH`. With
-//! `filesystem = "ext4"` the client does both by itself and an interrupt wakes it.
+//! That last wake-up is what per-CPU kthread stacking is about. The kworker is of high priority (nice -20):
+//! of the queues at work there, kblockd begins requests and XFS's own ends them, and both are made with
+//! WQ_HIGHPRI, so they share the workers `kworker/N:MH`. With `filesystem = "ext4"` the client does both
+//! itself and an interrupt wakes it.
 //!
-//! Disk and log are one server, which handles one request at a time; a log push leaves a write behind it there for
+//! Disk and log are one server, which handles one request at a time; a log push is followed there by a write for
 //! which no task waits. With many clients that server sets the pace: two services per point. Occasionally the disk
 //! stalls, while its cache is emptied: with few clients most of their waiting for each other is behind such requests.
 //!
 //! Each client beyond the number of CPUs makes a service longer: the log's locks are then
 //! handed over by wake-ups. That is one constant, not a model of those locks.
 //!
-//! dbench runs for a time and counts the load files that end in it: all clients are at work as
-//! long as any is measured. So here: clients go on until each has done its `files`.
+//! dbench runs for a given time and counts the load files that end in it: all clients are at work as long as
+//! any is measured. The same holds here: clients continue until each has done its `files`.
 //!
 //! Left out: the operations one by one (their work is one sum), and the tail of a load file.
 

@@ -1,6 +1,6 @@
-//! Threads that do events one after the other: sysbench cpu and sysbench threads.
+//! Threads that execute events one after the other: sysbench cpu and sysbench threads.
 //!
-//! An event is `work`; with `locks` it is `yields` turns of taking a lock, yielding, and giving it back, as sysbench
+//! An event is `work`; with `locks` it is `yields` turns of taking a lock, yielding, and releasing it, as sysbench
 //! threads does with 8 mutexes and 1000 yields. A thread takes the locks in turn.
 //!
 //! Left out: the search for primes is one length of work whatever the limit.

@@ -1,9 +1,9 @@
-//! A parent that forks short-lived children, waits for all of them, and again.
+//! A parent that repeatedly forks short-lived children and waits for all of them.
 //!
 //! The program `wl_fork` of the recordings.
 //!
-//! Left out: copying page tables and the faults that follow, which are in the
-//! machine's price of a fork; `overhead` stands for what a child does besides.
+//! Left out: copying page tables and the faults that follow, which are in the machine's price of a fork;
+//! `overhead` represents the other work of a child.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;

@@ -8,11 +8,11 @@
 //! As in the program, processes are waited for with `wait()` in any order and
 //! threads are joined in the order of their creation.
 //!
-//! With `sample`, a part of a run stands for the whole: after `warmup` from the signal
-//! on, when the pipes are filled as they stay, messages are counted for that long, where they
-//! are sent and where they are received, and the time is what all would take at that rate. Each seed is a part of its own, so
-//! the spread over seeds is the error of the sample. A sample must end before the run does; few groups are
-//! done too soon for that, and are simulated whole (`sampled_from`).
+//! With `sample`, a part of a run represents the whole: after `warmup` from the signal on, when the filling of the
+//! pipes is steady, messages are counted for that long, where they are sent and where they are received, and the time
+//! is that of all messages at this rate. Each seed is a part of its own, so the spread over seeds is the error of the
+//! sample. A sample must end before the run does; few groups are done too soon for that, and are simulated whole
+//! (`sampled_from`).
 //!
 //! Left out: the start signal is one byte in a pipe that all poll; here it is a
 //! futex on which all are woken, which differs in the hint that a pipe gives to
@@ -135,7 +135,7 @@ impl Hackbench {
                     ..spec
                 }));
             }
-            // Those that begin in places of their own have a program each.
+            // Tasks with different starting CPUs have a program each.
             let programs = if places.is_empty() { 1 } else { self.pairs as usize };
             let first = children.len();
             let senders: Vec<ProgramId> = (0..programs)

@@ -1,10 +1,10 @@
 //! Processes that read from a block device, one block at a time.
 //!
 //! The program `wl_io` of the recordings. What matters is the waker of the reader: for a disk, an interrupt at the CPU
-//! that submitted the request; for a loop device, an unbound kworker that does the reading itself, one request after
-//! another, and reports its end through the block softirq.
+//! that submitted the request; for a loop device, an unbound kworker that reads itself, one request after another, and
+//! reports the completion through the block softirq.
 //!
-//! Left out: the offsets; every request takes the same time but for the noise.
+//! Left out: the offsets; every request takes the same time except for the noise.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;

@@ -1,9 +1,10 @@
-//! make -j: compile processes that come and go, a number of them at once.
+//! make -j: short-lived compile processes, a number of them at once.
 //!
-//! make takes a token for each job, forks a shell, which forks compiler and assembler with a pipe between them, as `-pipe`
-//! has it; the shell waits for both and make for the shells. Tokens bound how many run at once. A compiler reads and parses
-//! for half of its work, then writes assembly as it goes on, a block of the C library's buffer at a time; the assembler
-//! sleeps on the pipe between blocks, so that a compiler wakes it over and over, synchronously, as writes to a pipe do.
+//! make takes a token for each job, forks a shell, which forks compiler and assembler with a pipe between them, as with
+//! `-pipe`; the shell waits for both and make for the shells. Tokens bound how many run at once. A compiler reads and
+//! parses for half of its work, then writes assembly during the rest, a block of the C library's buffer at a time; the
+//! assembler sleeps on the pipe between blocks, so that a compiler wakes it over and over, synchronously, as writes to
+//! a pipe do.
 //!
 //! Left out: the disk (everything is in the page cache), the linker at the end, and files that an assembler writes.
 

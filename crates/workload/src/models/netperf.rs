@@ -4,11 +4,11 @@
 //! the socket has room. Sending costs the way through the network stack on the sender's CPU, which on a loopback device
 //! ends at the receiver's socket: `stack` for each packet, in the kernel.
 //!
-//! With the sizes of tbench (a request of 80 bytes and a reply of 600 in the mean of its load file, and the work of smbd
-//! left out) it is that benchmark's shape; throughput counts both ways.
+//! With the sizes of tbench (a request of 80 bytes and a reply of 600, the means of its load file, without the work of
+//! smbd) it is that benchmark's shape; throughput counts both ways.
 //!
-//! Left out: delayed acknowledgements, Nagle's wait, windows, and that a packet of the loopback device is handed over in a
-//! soft interrupt that may come to run on another task's time.
+//! Left out: delayed acknowledgements, Nagle's wait, windows; and a packet of the loopback device is handed over in a
+//! soft interrupt that may run in another task's time.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;

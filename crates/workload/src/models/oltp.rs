@@ -1,17 +1,16 @@
 //! An OLTP database whose storage is across a network.
 //!
-//! A closed network: each user thinks, then has a transaction of some statements,
-//! each with a storage access, then thinks again. The storage cells together serve
-//! so many requests at once; beyond that they queue, and that is what bounds the
-//! rate when there are many users.
+//! A closed network: each user thinks, then has a transaction of some statements, each with a storage access,
+//! then thinks again. The storage cells together serve a limited number of requests at once; beyond that
+//! requests queue, which bounds the rate when there are many users.
 //!
 //! Local users are tasks on the same machine, each with a server process, joined by
 //! a socket. With `remote`, users are elsewhere: their requests come as interrupts
 //! and softirqs, spread over `nic_queues` CPUs from CPU 0 on, and their thinking and
 //! the network are one delay.
 //!
-//! Left out: locks inside the database; what makes a transaction dearer with more
-//! users is left to the machine (sharing of cores, caches and clock).
+//! Left out: locks inside the database; a transaction becomes more expensive with more users only through the
+//! machine (sharing of cores, caches and clock).
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
@@ -73,7 +72,7 @@ impl Oltp {
                 completion,
             })
         });
-        // They are not forked: a parent would make no progress among tasks that already work.
+        // They are not forked: a parent would make no progress among tasks that are already at work.
         let mut arrivals = 0;
         for user in 0..self.users {
             if self.remote {
@@ -152,7 +151,7 @@ impl Oltp {
         transaction: LabelId,
         arrivals: &mut u32,
     ) {
-        // The first request is there from the start; each reply lets the next one come.
+        // The first request is there from the start; each reply triggers the next one.
         let request = w.sem(format!("request {user}"), 1);
         let think = w.dist(Dist::Exponential { mean: self.think });
         let source = w.source(SourceSpec {
@@ -182,7 +181,7 @@ impl Oltp {
     }
 }
 
-/// Adds a task that comes after those before it.
+/// Adds a task that starts after the previous ones.
 fn arrive(w: &mut WorkloadBuilder, spec: TaskSpec, arrivals: &mut u32) {
     let start = Start::At(ARRIVAL * u64::from(*arrivals));
     w.task(TaskSpec { start, background: true, ..spec });

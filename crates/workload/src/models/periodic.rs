@@ -3,8 +3,9 @@
 //! Each thread sleeps until an absolute time, does almost nothing, and adds the interval to its time. The result is the
 //! delay from the requested time to the moment the thread runs, which the trace shows.
 //!
-//! A user starts it at any moment of the kernel's tick. Intervals are whole parts of a tick, so how its threads lie to the tick stays
-//! as it began: whether a tick ever finds one of them running. The start is drawn from a tick of 10 ms, the longest, by the seed.
+//! A user starts it at any moment of the kernel's tick. Intervals are whole parts of a tick, so the phase of its
+//! threads to the tick stays constant, and with it whether a tick ever finds one of them running. The start is a random
+//! moment within a tick of 10 ms, the longest, determined by the seed.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;

@@ -1,8 +1,8 @@
-//! A ping flood from one CPU, and the softirqs that its replies cost there.
+//! A ping flood from one CPU, and the softirqs that its replies cause there.
 //!
-//! `ping -l 10000 -q -s 10 -f`: thousands of small packets are under way, and for
-//! each reply the next is sent. The rate is set by the other host. One flow uses
-//! one receive queue, so all its interrupts hit one CPU, and ping runs there too.
+//! `ping -l 10000 -q -s 10 -f`: thousands of small packets are in flight, and for each reply the next is
+//! sent. The rate is set by the other host. One flow uses one receive queue, so all its interrupts hit one
+//! CPU, and ping runs there too.
 //!
 //! Replies come at random at a given rate, each costing interrupt and softirq time
 //! and letting ping send once. If ping falls behind, replies pile up; a real host

@@ -1,14 +1,14 @@
 //! schbench: message threads that pass requests to workers, which think and compute.
 //!
-//! A worker sleeps until its message thread wakes it, then does `operations` times: think (a sleep by timer) and compute,
-//! under a lock of its CPU's if `locks` says so many there are. In the old shape (`operations = 0`) it only
-//! computes for `work`. With `rps` a message thread hands out so many requests per second; without it each worker that is
-//! ready is woken at once.
+//! A worker sleeps until its message thread wakes it, then does `operations` times: think (a sleep by timer) and
+//! compute, under one of `locks` locks, if there are any. In the old shape (`operations = 0`) it only computes for
+//! `work`. With `rps` a message thread hands out this many requests per second; without it each worker that is ready is
+//! woken at once.
 //!
 //! Measured are requests per second and the time from being woken to being done. Wake-up latencies are in the trace.
 //!
-//! Left out: the lock of a CPU is one of `locks` by the number of the worker, as a program's steps do not know where they
-//! run; the pipe mode (`-p`).
+//! Left out: per-CPU locks (a worker's lock is chosen by its number, as a program does not know where it runs), and the
+//! pipe mode (`-p`).
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;

@@ -1,10 +1,9 @@
 //! Message threads that wake workers by futex: schbench's shape.
 //!
-//! The program `wl_sleepers` of the recordings, word by word. A worker says that
-//! it is ready (its own word becomes 0 and the message thread's count grows),
-//! wakes its message thread and sleeps; the message thread sets the words of all
-//! workers that are ready and wakes each. A worker then computes, and every
-//! fourth time sleeps by timer. After a while the main thread stops all.
+//! The program `wl_sleepers` of the recordings, step by step. A worker says that it is ready (its own word
+//! becomes 0 and the message thread's count grows), wakes its message thread and sleeps; the message thread
+//! sets the words of all workers that are ready and wakes each. A worker then computes, and every fourth time
+//! sleeps by timer. After a while the main thread stops all.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;

@@ -1,9 +1,8 @@
-//! New threads that spin: where does each land?
+//! New threads that spin: where is each placed?
 //!
-//! The program `wl_stream` of the recordings: a process restricts itself to some
-//! CPUs, then creates threads one after another, and each computes until a span
-//! of wall time is over. It is what STREAM looks like to the scheduler, without
-//! the memory.
+//! The program `wl_stream` of the recordings: a process restricts itself to some CPUs, then creates threads
+//! one after another, and each computes until a span of wall time is over. To the scheduler it looks like
+//! STREAM, without the memory.
 //!
 //! Left out: the page faults of the new threads' stacks and the printing.
 

@@ -1,15 +1,13 @@
 //! STREAM: memory bandwidth by OpenMP threads over three arrays.
 //!
-//! The course of STREAM 5.10 under the GNU runtime. The first parallel region
-//! creates the threads, one after another; a second counts them; a third writes
-//! the arrays for the first time, each thread its own slice, so the pages lie
-//! where it runs then; a fourth is a timing sweep; then come `ntimes` rounds of
-//! Copy, Scale, Add and Triad. Around each region all meet at two barriers, spin
-//! and then sleep on a futex. The figure of a kernel is its bytes by the best
-//! time, the first round left out.
+//! The course of STREAM 5.10 under the GNU runtime. The first parallel region creates the threads, one after
+//! another; a second counts them; a third writes the arrays for the first time, each thread its own slice, so
+//! the pages are on the node where it runs then; a fourth is a timing sweep; then follow `ntimes` rounds of
+//! Copy, Scale, Add and Triad. Around each region all meet at two barriers, spin and then sleep on a futex.
+//! The figure of a kernel is its bytes by the best time, the first round left out.
 //!
-//! The slices of one thread are one region of memory here, since they are touched
-//! in one go. Left out: the check of the results and the printing.
+//! The slices of one thread are one region of memory here, since they are touched in one go. Left out:
+//! checking and printing the results.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
@@ -45,7 +43,7 @@ params! {
     }
 }
 
-/// What one thread's accesses are.
+/// The accesses of one thread.
 struct Slice {
     region: RegionId,
     bytes: u64,
@@ -88,7 +86,7 @@ impl Stream {
         for (i, slice) in slices.iter().enumerate().skip(1) {
             let program = w.program(format!("stream thread {i}"), |p| {
                 self.regions(p, slice, meet, None);
-                // The pool waits for a next region, which does not come.
+                // The pool waits for another region, which does not come.
                 p.barrier(dock);
             });
             let spec = TaskSpec::forked("stream", program).thread_of(process);

@@ -9,8 +9,8 @@
 //! `instances` splits the same number of clients over several databases, each in a
 //! group of its own.
 //!
-//! Left out: the planner's and the cache's ways, which are the noise of a
-//! statement's work; followers of a group commit wait for a flush of their own.
+//! Left out: the planner and the buffer cache, which appear as the noise of a statement's work; followers of
+//! a group commit wait for a flush of their own.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
@@ -133,7 +133,7 @@ impl Sysbench {
         Database { group: w.group(&path), log, hot, disk }
     }
 
-    /// A server process: it answers as long as it is asked.
+    /// A server process: it answers as long as requests arrive.
     fn server(
         &self,
         w: &mut WorkloadBuilder,

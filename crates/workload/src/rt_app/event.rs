@@ -1,4 +1,4 @@
-//! One event of a phase: a key, recognised by how it begins, with its value.
+//! One event of a phase: a key, recognised by its prefix, with its value.
 
 use schedlab_units::Duration;
 
@@ -13,7 +13,7 @@ pub(super) struct Event {
     pub what: What,
 }
 
-/// What happens. Resources are still names.
+/// The action. Resources are still names.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum What {
     Run(Duration),
@@ -41,7 +41,7 @@ pub(super) enum What {
 /// A pass over a buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MemRun {
-    /// The buffer's name; none is the thread's own.
+    /// The buffer's name; `None` is the thread's own.
     pub buffer: Option<String>,
     pub size: u64,
     pub pattern: Pattern,
@@ -50,8 +50,7 @@ pub(super) struct MemRun {
     pub stride: u32,
 }
 
-/// How keys of events begin. The first that fits decides, so where one is the
-/// beginning of another the longer stands first.
+/// Prefixes of event keys. The first match decides, so if one is a prefix of another the longer comes first.
 const PREFIXES: &[&str] = &[
     "runtime", "run", "sleep", "memrun", "mem", "iorun", "lock", "unlock", "signal", "broad", "wait", "sync",
     "barrier", "timer", "resume", "suspend", "yield", "fork", "sem_post", "sem_wait",
@@ -93,7 +92,7 @@ impl Event {
             "barrier" => What::Barrier(name()?),
             "timer" => timer(file, entry)?,
             "resume" => What::Resume(name()?),
-            // workgen puts the task's name where the value is missing or empty.
+            // workgen inserts the task's name if the value is missing or empty.
             "suspend" => match &entry.value.kind {
                 Kind::Absent => What::Suspend(task.to_string()),
                 Kind::String(name) if name.is_empty() => What::Suspend(task.to_string()),

@@ -7,7 +7,7 @@ use super::sched::PolicyName;
 use crate::WorkloadError;
 use crate::tree::{File, Kind, Object, Position, Value};
 
-/// What `global` says.
+/// The contents of `global`.
 #[derive(Clone, Debug)]
 pub(super) struct Global {
     pub duration: Option<Duration>,
@@ -15,7 +15,7 @@ pub(super) struct Global {
     pub default_policy: PolicyName,
     pub pi_enabled: bool,
     pub ftrace: Markers,
-    /// The path with the place where it stands, if it is not `/dev/null`.
+    /// The path with its place in the file, if it is not `/dev/null`.
     pub io_device: Option<(String, Position)>,
     pub mem_buffer_size: u64,
 }

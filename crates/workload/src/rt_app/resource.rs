@@ -1,6 +1,6 @@
-//! What events name, made on first use as rt-app does.
+//! The resources that events name, made on first use as in rt-app.
 //!
-//! Names live apart by kind: a mutex `a` and a condition `a` are two things.
+//! Each kind has its own names: a mutex `a` and a condition `a` are two objects.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    /// Looks through all tasks for what depends on every reference.
+    /// Scans all tasks for the properties that depend on every reference.
     pub fn new(pi: bool, mem_buffer_size: u64, tasks: &[Task]) -> Resources {
         let mut resources = Resources { pi, mem_buffer_size, ..Resources::default() };
         for task in tasks {
@@ -71,8 +71,8 @@ impl Resources {
         *self.barriers.entry(name.to_string()).or_insert_with(|| w.barrier(name, parties, Duration::ZERO))
     }
 
-    /// The timer of a reference, with what a miss does to it. A name that begins
-    /// with `unique` is one timer per thread.
+    /// The timer of a reference, with the effect of a miss. A name that begins with `unique` is one timer per
+    /// thread.
     pub fn timer(&mut self, w: &mut WorkloadBuilder, task: &Task, name: &str) -> Option<(Timer, Miss)> {
         let miss = if self.absolute[&timer_key(task, name)] { Miss::KeepGrid } else { Miss::Rebase };
         if !is_unique(name) {
@@ -148,7 +148,7 @@ fn timer_key(task: &Task, timer: &str) -> String {
     if is_unique(timer) { format!("{}/{timer}", task.name) } else { timer.to_string() }
 }
 
-/// The old `resources` object. Resources are made on first use, so it only has to be right.
+/// The old `resources` object. Resources are made on first use, so it only has to be valid.
 pub(super) fn check_section(file: File, value: &Value) -> Result<(), WorkloadError> {
     let object = Object::new(file, value, "\"resources\"".to_string())?;
     for entry in object.entries {

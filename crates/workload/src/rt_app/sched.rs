@@ -54,10 +54,10 @@ impl PolicyName {
     }
 }
 
-/// What a thread or a phase says about scheduling; what it does not say stays.
+/// The scheduling keys of a thread or a phase; what they do not set stays.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SchedKeys {
-    /// Where the first of them stands.
+    /// The place of the first of them.
     at: Position,
     policy: Option<PolicyName>,
     priority: Option<i64>,
@@ -99,7 +99,7 @@ impl SchedKeys {
         Ok(keys)
     }
 
-    /// Fills in what the old spelling of a task's deadline parameters says.
+    /// Fills in a task's deadline parameters from their old spelling.
     pub fn legacy(&mut self, runtime: Option<u32>, deadline: Option<u32>, period: Option<u32>) {
         let us = |us: u32| Duration::micros(us.into());
         self.runtime = self.runtime.or(runtime.map(us));

@@ -1,4 +1,4 @@
-//! The `tasks` object: threads, their phases, and the keys beside events.
+//! The `tasks` object: threads, their phases, and the keys other than events.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(super) struct Task {
     pub phases: Vec<Phase>,
 }
 
-/// A phase, or the one that a thread object without phases is.
+/// A phase, or a thread object without phases, which is a single phase.
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
     /// Rounds of this phase before the next; [`FOREVER`] for ever.
@@ -34,7 +34,7 @@ pub(super) struct Phase {
     pub events: Vec<Event>,
 }
 
-/// Keys that stand on threads and on phases.
+/// Keys allowed on threads and on phases.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     pub sched: SchedKeys,
@@ -42,7 +42,7 @@ pub(super) struct Settings {
     pub group: Option<TaskGroup>,
 }
 
-/// A task group, with what scx-sim's files add to it.
+/// A task group, with the keys that scx-sim's files add to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TaskGroup {
     pub at: Position,
@@ -55,10 +55,10 @@ const SETTINGS_KEYS: &[&str] = &["loop", "cpus", "taskgroup"];
 const TASK_KEYS: &[&str] =
     &["instance", "delay", "phases", "runtime", "period", "deadline", "thread_of", "uid", "gid", "kthread"];
 
-/// More threads than any machine bears; a typing error should not eat the memory.
+/// More threads than any machine can run; a typing error should not use up the memory.
 const INSTANCES_MAX: i64 = 1_000_000;
 
-/// Reads all thread objects. A name that stands twice gets a number, as workgen gives it.
+/// Reads all thread objects. A name that occurs twice gets a number, as in workgen.
 pub(super) fn read(
     file: File,
     value: &Value,
@@ -88,7 +88,7 @@ pub(super) fn read(
     Ok(tasks)
 }
 
-/// All threads of a file share a process, so all that `thread_of` can do is name one that is there.
+/// All threads of a file share a process, so `thread_of` can only name an existing one.
 fn thread_of(file: File, keys: &[Entry], names: &BTreeSet<String>) -> Result<(), WorkloadError> {
     for entry in keys.iter().filter(|entry| entry.key == "thread_of") {
         let leader = file.string(entry)?;
@@ -118,7 +118,7 @@ fn task(
             ));
         }
     }
-    // Without phases a `runtime` is an event too, so it may stand several times.
+    // Without phases a `runtime` is an event too, so it may occur several times.
     let legacy = |key: &str| {
         let first = object.entries.iter().find(|entry| entry.key == key);
         first.map(|entry| file.count(entry)).transpose()
@@ -261,7 +261,7 @@ fn cpus(file: File, entry: &Entry) -> Result<CpuList, WorkloadError> {
     list.ok_or_else(|| bad("the list is empty, so the task could run nowhere".to_string()))
 }
 
-/// A path, or scx-sim's object; none for an empty path.
+/// A path, or scx-sim's object; `None` for an empty path.
 fn task_group(file: File, entry: &Entry) -> Result<Option<TaskGroup>, WorkloadError> {
     let group = match &entry.value.kind {
         Kind::String(path) => TaskGroup { at: entry.at, path: path.clone(), weight: None, quota: None },

@@ -1,15 +1,15 @@
-//! Files as users write them beside the programs they become.
+//! Files as users write them, next to the resulting programs.
 
 use expect_test::{Expect, expect};
 
 use super::RtApp;
 
-/// The file's text; `tasks` and what else is given are put into the outer object.
+/// The file's text; `tasks` and the other given keys are put into the outer object.
 fn parse(keys: &str) -> Result<RtApp, crate::WorkloadError> {
     RtApp::parse(&format!("{{{keys}}}"), "f.json")
 }
 
-/// All that is said of a file's workload but the main thread's program.
+/// The whole description of a file's workload except the main thread's program.
 fn check(keys: &str, expected: Expect) {
     let seen = match parse(keys) {
         Ok(RtApp { workload, notes }) => {
@@ -278,7 +278,7 @@ fn a_barrier_counts_the_instances_of_all_references() {
               end
         "#]],
     );
-    // Two references by one thread count twice, as in the tool: this never gets on.
+    // Two references by one thread count twice, as in the tool: this never makes progress.
     check(
         "'tasks': {'a': {'barrier': 'b', 'run': 1, 'barrier1': 'b'}}",
         expect![[r#"
@@ -660,7 +660,7 @@ fn what_is_not_simulated_is_refused_by_name() {
 /// When each round of a file's first thread begins, in microseconds, by the wall
 /// of a machine with enough CPUs.
 fn rounds(keys: &str, thread: &str) -> Vec<u64> {
-    // As upstream spells it that there are none.
+    // Upstream's spelling for none.
     assert!(parse(&format!("'global': {{'ftrace': 'none', 'duration': 1}}, {keys}")).is_ok());
     let read = parse(&format!("'global': {{'ftrace': 'loop', 'duration': 1}}, {keys}")).unwrap();
     let rehearsal = crate::rehearsal::rehearse(&read.workload, schedlab_units::Duration::millis(120));

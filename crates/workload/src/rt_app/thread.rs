@@ -1,9 +1,8 @@
 //! Turns thread objects into programs.
 //!
-//! Each program has the course of rt-app's own thread function: take the name,
-//! meet the others at the start, wait for the delay, set scheduling and group,
-//! then go through the phases; at each phase affinity, scheduling and group
-//! again, markers, events.
+//! Each program follows rt-app's own thread function: take the name, meet the others at the start, wait for
+//! the delay, set scheduling and group, then go through the phases; at each phase affinity, scheduling and
+//! group again, markers, events.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +19,11 @@ use crate::{
     WorkloadBuilder, WorkloadError,
 };
 
-/// How often rt-app lets one task be forked before it gives up altogether.
+/// How often rt-app lets one task be forked before it aborts.
 const FORKS_MAX: i32 = 1024;
 /// Block of work between two looks at the clock in `runtime`.
 const RUNTIME_BLOCK: Duration = Duration::micros(32);
-/// One `write()` to /dev/null, without the copy that it does not make.
+/// One `write()` to /dev/null, which copies nothing.
 const NULL_WRITE: Duration = Duration::nanos(200);
 
 /// What all threads of a file share while programs are written.
@@ -40,18 +39,18 @@ pub(super) struct Threads<'a> {
 /// Which thread of a task a program is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The thread with index 0 of all.
+    /// The thread with index 0.
     First,
     /// Another one that exists from the start.
     Initial,
-    /// One that comes by a fork event.
+    /// One created by a fork event.
     Forked,
 }
 
 /// A step of a program before it is written.
 enum Step {
     Op(Op),
-    /// Fork, unless that has been done too often.
+    /// Fork, unless the limit was reached.
     Fork(SpecId, WordId),
 }
 
@@ -120,8 +119,8 @@ impl Threads<'_> {
         }))
     }
 
-    /// Lowers the phases. What the first one sets and no other changes is set once,
-    /// before the rounds, and is added to `once`.
+    /// Lowers the phases. Settings of the first phase that no other phase changes are made once, before the
+    /// rounds, and are added to `once`.
     fn phases(
         &mut self,
         w: &mut WorkloadBuilder,
@@ -136,7 +135,7 @@ impl Threads<'_> {
         let mut lowered = Vec::new();
         for (index, phase) in task.phases.iter().enumerate() {
             let mut enter = Vec::new();
-            // Where an op belongs that a later phase undoes, or not.
+            // Adds an op to the rounds if a later phase undoes it, else to `once`.
             let mut add = |op: Op, undone: bool| {
                 if index == 0 && !undone { once.push(op) } else { enter.push(op) }
             };
@@ -240,7 +239,7 @@ impl Threads<'_> {
         let ops = match &event.what {
             What::Run(span) => vec![Op::Run { work: work(self.global.calibration, *span) }],
             What::Runtime(wall) => {
-                // The first block is always done, whatever the value.
+                // The first block is always executed, whatever the value.
                 let wall = Duration(wall.0.max(1));
                 vec![Op::RunWall { wall, block: work(self.global.calibration, RUNTIME_BLOCK) }]
             }
@@ -315,7 +314,7 @@ struct State {
     group: Option<GroupId>,
 }
 
-/// The work that `run` does: whole loops of the calibrated length.
+/// The work of `run`: whole loops of the calibrated length.
 fn work(calibration: Calibration, span: Duration) -> Duration {
     match calibration {
         Calibration::Cpu(_) => span,
@@ -348,7 +347,7 @@ fn write(p: &mut ProgramBuilder, body: &[(Position, Step)]) {
 }
 
 impl Event {
-    /// How rt-app's markers describe it: its key, with the resources it names.
+    /// Its description in rt-app's markers: its key, with the resources it names.
     fn description(&self) -> String {
         match &self.what {
             What::Run(_) | What::Runtime(_) | What::Sleep(_) | What::Yield => self.key.clone(),

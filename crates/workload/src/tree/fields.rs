@@ -80,7 +80,7 @@ impl File<'_> {
     }
 }
 
-/// An object of the file, with a name for people.
+/// An object of the file, with its name in messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Object<'a> {
     pub file: File<'a>,
@@ -98,7 +98,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The entry of a key that may stand once.
+    /// The entry of a key that may occur once.
     pub fn get(&self, key: &str) -> Result<Option<&'a Entry>, WorkloadError> {
         let mut found = self.entries.iter().filter(|entry| entry.key == key);
         let first = found.next();
