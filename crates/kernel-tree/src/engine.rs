@@ -162,7 +162,7 @@ impl Kernel {
         self.raw.lab_sleeps(task.0 as c_int);
     }
 
-    /// Sets the CPU that a task used before its present one.
+    /// Sets the CPU that a task used before its current one.
     pub fn set_recent_used_cpu(&mut self, task: KernelTask, cpu: CpuId) {
         self.raw.lab_recent_cpu(task.0 as c_int, self.at(cpu));
     }
@@ -252,7 +252,7 @@ impl Kernel {
         self.raw.lab_group_idle(group.0 as c_int, idle.into()) == 0
     }
 
-    /// The work before a task returns to user mode; returns whether the task must make way.
+    /// The work before a task returns to user mode; returns whether the task must be preempted.
     pub fn exit_to_user(&mut self, cpu: CpuId) -> bool {
         self.raw.lab_exit_to_user(self.at(cpu)) != 0
     }

@@ -270,7 +270,7 @@ impl Kernel {
         }
     }
 
-    /// The present or last CPU of a task.
+    /// The current or last CPU of a task.
     pub fn task_cpu(&self, task: KernelTask) -> CpuId {
         self.cpu(self.raw.lab_task_cpu(task.0 as c_int))
     }

@@ -20,7 +20,7 @@
 //! compiles only what differs.
 //!
 //! **Drive.** A [`Kernel`] is one booted scheduler with state of its own: any number may exist in a process, each used
-//! by one thread at a time. Time stands still until [`Kernel::now`]. Nothing happens by itself: interrupts between
+//! by one thread at a time. Time stands still until [`Kernel::now`]. Nothing happens on its own: interrupts between
 //! CPUs, softirqs, timers and stoppers are bits ([`Kernel::pending`], [`Kernel::timer_at`]) that the driver delivers,
 //! in any order. A context switch is a change of [`Kernel::curr`].
 //!

@@ -55,7 +55,7 @@ fn boots_and_runs(library: &Library) {
         let count = |kernel: &Kernel| (0..16).map(|cpu| kernel.nr_running(CpuId(cpu))).sum::<u32>();
         assert_eq!(count(kernel), 20);
         assert!((0..16).all(|cpu| kernel.curr(CpuId(cpu)) != Curr::Idle), "20 tasks are on all of 16 CPUs");
-        // Only the first of them goes on: they share nothing.
+        // Only the first of them continues: they share nothing.
         for ms in 1..=if i == 0 { 400 } else { 0 } {
             kernel.now(1_000_000_000 + ms * 1_000_000);
             for cpu in (0..16).map(CpuId).filter(|_| ms % 4 == 0) {

@@ -1,7 +1,7 @@
 //! Finds which of our rules a tree has: those under which both sides stay equal the longest.
 //!
 //! A few short runs are made with the nearest of our kernels. If one ends in a difference, each rule is toggled in
-//! turn, and the rule is kept with which that run goes on longest without making others shorter. This is repeated until
+//! turn, and the toggle is kept that makes that run longest without making other runs shorter. This is repeated until
 //! all runs are equal or no rule helps. A rule that affects no run stays as in the nearest kernel.
 
 use schedlab_kernel_tree::{Fault, Library};

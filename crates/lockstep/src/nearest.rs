@@ -1,4 +1,4 @@
-//! The kernel of ours with which a tree is compared.
+//! Which of our kernels a tree is compared with.
 
 use schedlab_kernel_tree::Tree;
 use schedlab_sched::{Kernel, KernelError};

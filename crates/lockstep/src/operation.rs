@@ -44,7 +44,7 @@ pub enum Operation {
     Quota { group: usize, period: u64, quota: Option<u64> },
     /// A group counts as SCHED_IDLE beside its siblings, or no longer.
     IdleGroup { group: usize, idle: bool },
-    /// A task asks for a slice, ns; 0 for the kernel's own.
+    /// A task requests a slice, ns; 0 for the kernel's own.
     Slice { cpu: CpuId, task: usize, slice: u64 },
     /// The clock rate of a CPU changes; 1024 is its full rate.
     Frequency { cpu: CpuId, scale: u64 },

@@ -76,7 +76,7 @@ pub struct Pair {
     /// The first differences, and the last action before them.
     pub(crate) differ: Vec<Difference>,
     pub(crate) at_work: String,
-    /// What was done to settle, if a story is wanted.
+    /// The actions of settling, if a story is wanted.
     pub(crate) told: Option<Vec<String>>,
 }
 

@@ -37,7 +37,7 @@ pub struct Ended {
     pub operations: Operations,
     /// What differs; empty if nothing does.
     pub differ: Vec<Difference>,
-    /// What was going on when the difference appeared.
+    /// What was being done when the difference appeared.
     pub at_work: String,
     /// Number of kernel warnings, and the place of the first.
     pub warnings: (u32, String),

@@ -10,7 +10,7 @@ use crate::timers::Timer;
 /// Number of rounds after which a machine counts as never settling.
 const ROUNDS: u32 = 1000;
 
-/// What a stopper is asked to do.
+/// Work for a stopper.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StopperWork {
     /// Active balancing: move some task to this CPU.
@@ -139,7 +139,7 @@ impl Pair {
         self.effects();
     }
 
-    /// Gives the stopper of a CPU something to do, and wakes it.
+    /// Queues work for the stopper of a CPU, and wakes it.
     pub(crate) fn ask_stopper(&mut self, by: CpuId, cpu: CpuId, work: StopperWork, in_task: bool) {
         self.stopper_work[cpu.index()].push(work);
         let (task, now) = (TaskId(u32::from(cpu.0)), self.time());

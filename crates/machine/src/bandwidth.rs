@@ -1,15 +1,15 @@
-//! Memory bandwidth, shared max-min fairly over all that it passes (equation E1).
+//! Memory bandwidth, shared max-min fairly over all resources on its way (equation E1).
 //!
 //! Input: capacities of cores, LLCs, nodes' memory and links between nodes; for each task that streams (a *flow*) where
-//! it runs and which part of its traffic goes to which node, depending on where its pages were first touched.
+//! it runs and how its traffic is divided over the nodes, depending on where its pages were first touched.
 //!
 //! Output: the rate of each flow. A flow with share f(m) of its traffic on node m takes, per byte, f(m) of node m and
 //! of the link to m, one of its LLC, and `sum f(m) lat(m)/lat(local)` of its core: a core has a fixed number of misses
 //! in flight, so its bandwidth falls with distance. All rates rise together; when a resource is full, the flows that
-//! use it stay as they are and the others rise further.
+//! use it keep their rates and the others rise further.
 //!
-//! Left out: that latency grows before a limit is reached, and that a node's
-//! bandwidth depends on the mix of reads and writes.
+//! Left out: latency grows before a limit is reached, and a node's bandwidth depends on the mix of reads and
+//! writes.
 
 use schedlab_topology::{CpuId, NodeId, Topology};
 
@@ -57,7 +57,7 @@ impl ByteRate {
 pub struct Flow {
     /// Where it runs.
     pub cpu: CpuId,
-    /// The share of its traffic with each node, of 65536; they add up to that.
+    /// The share of its traffic with each node, of 65536; the shares add up to 65536.
     pub shares: Vec<(NodeId, u64)>,
 }
 
@@ -111,14 +111,14 @@ pub fn latency(topology: &Topology, caches: &CachePrices, from: NodeId, to: Node
     local + remote.saturating_sub(local) * beyond / u64::from(farthest - 10)
 }
 
-/// What a flow takes of a resource for each unit of its own rate, of 65536.
+/// How much of a resource a flow uses for each unit of its own rate, of 65536.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Need {
     of: usize,
     per_byte: u64,
 }
 
-/// Max-min fair rates by filling all flows alike until their resources are full.
+/// Max-min fair rates: all flows rise alike until their resources are full.
 fn max_min(capacity: &[u64], needs: &[Vec<Need>]) -> Vec<u64> {
     let mut left = capacity.to_vec();
     let mut rates: Vec<Option<u64>> = vec![None; needs.len()];
@@ -180,8 +180,8 @@ mod tests {
         check(&[90], &[&[(0, 1000)], &[(0, 1000)], &[(0, 1000)]], &[30, 30, 30]);
     }
 
-    /// Two links of 100 and 60. A uses the first, B both, C the second. The second is
-    /// full at 30 each; A then rises to what B left of the first: 70.
+    /// Two links of 100 and 60. A uses the first, B both, C the second. The second is full at 30 each; A then
+    /// rises to the rest of the first: 70.
     #[test]
     fn what_one_cannot_use_the_others_get() {
         check(&[100, 60], &[&[(0, 1000)], &[(0, 1000), (1, 1000)], &[(1, 1000)]], &[70, 30, 30]);
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(rates, mbps);
     }
 
-    /// Cores of 30 GB/s, a node of 100: three run at their own limit, four share the node.
+    /// Cores of 30 GB/s, a node of 100: three cores run at their own limit, four share the node.
     #[test]
     fn a_node_is_shared_once_its_cores_want_more() {
         check_machine(&[(0, &[(0, 100)]), (1, &[(0, 100)]), (2, &[(0, 100)])], &[30_000; 3]);

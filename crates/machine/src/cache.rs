@@ -1,17 +1,15 @@
-//! Cache warmth: what a task finds of its footprint where it runs next (equation E4).
+//! Cache warmth: how much of its footprint a task finds in the caches where it runs next (equation E4).
 //!
-//! For the core's own cache and for the LLC a task has a warmth w, the share of its
-//! footprint that is there. Running for t: `w <- 1 - (1-w) exp(-t/tau_fill)`. While
-//! others run there for t with footprint f: `w <- w exp(-t f / (size tau_evict))`.
-//! An idle state that empties the core's cache sets w to 0. When the task is
-//! switched in it pays for the missing lines, so many misses at a time:
+//! For the core's own cache and for the LLC a task has a warmth w, the share of its footprint in that cache.
+//! Running for t: `w <- 1 - (1-w) exp(-t/tau_fill)`. While others run there for t with footprint f:
+//! `w <- w exp(-t f / (size tau_evict))`. An idle state that empties the core's cache sets w to 0. When the
+//! task is switched in it pays for the missing lines, `mlp` misses at a time:
 //!
 //! `stall = lines missing / mlp * latency of where they are now`.
 //!
-//! Others' running time is kept as one clock per cache that only grows; a task
-//! remembers the clock of the cache it left, so nothing is kept per pair of task
-//! and cache, and nothing is updated while a task sleeps. A task remembers one core
-//! and one LLC: returning to an earlier one finds it cold.
+//! The running time of other tasks is kept as one clock per cache that only grows; a task remembers the clock
+//! of the cache it left, so there is no state per pair of task and cache, and nothing is updated while a task
+//! sleeps. A task remembers one core and one LLC: returning to an earlier one finds it cold.
 //!
 //! Left out: lines shared by tasks, associativity, prefetch, and misses of the
 //! running task itself (they are part of its work).
@@ -48,7 +46,7 @@ constants! {
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 
-/// How much others have pushed through a cache, in ns of running with a footprint of its size.
+/// How much other tasks have pushed through a cache, in ns of running with a footprint of its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionClock(u64);
 
@@ -73,14 +71,14 @@ impl EvictionClock {
     }
 }
 
-/// What a task left behind in one cache.
+/// A task's data in a cache that it left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Left {
-    /// Which cache; none before the task first ran.
+    /// Which cache; `None` before the task first ran.
     cache: Option<u32>,
     /// Share of its footprint there, of 65536.
     warmth: u64,
-    /// The cache's clock then.
+    /// The cache's clock when the task left.
     clock: EvictionClock,
 }
 
@@ -126,7 +124,7 @@ pub struct Caches {
 impl CachePrices {
     /// A task with this footprint is switched in: ns it loses to missing lines.
     ///
-    /// From then on it is as warm there as it was found; [`CachePrices::ran`] warms it up.
+    /// From then on it is as warm there as was found; [`CachePrices::ran`] warms it up.
     pub fn arrive(&self, warmth: &mut Warmth, footprint: u64, at: &Caches) -> u64 {
         if footprint == 0 {
             return 0;
@@ -139,8 +137,8 @@ impl CachePrices {
         let first_time = warmth.core.cache.is_none();
         let beyond_ns =
             if first_time || warmth.node == at.node { self.local_ns.get() } else { self.remote_ns.get() };
-        // Of the lines the core misses, the LLC has its share; of those beyond the
-        // core's size only the ones the LLC misses cost.
+        // Of the lines that the core's cache misses, the LLC has its share; beyond the size of the core's
+        // cache only LLC misses cost.
         let missing = in_l2 * (ONE - core) / ONE;
         let from_llc = missing * llc / ONE;
         let from_beyond = (missing + in_llc.saturating_sub(in_l2)) * (ONE - llc) / ONE;

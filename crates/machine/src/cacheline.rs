@@ -1,12 +1,11 @@
-//! One line of memory that many CPUs write: a queue (equation E8).
+//! A cache line that many CPUs write: a queue (equation E8).
 //!
-//! A line is transferred to one CPU at a time, and a transfer takes as long as the
-//! distance from where the line is. Writes are exclusive. The first reader of a
-//! node after a write fetches the line; those of its node that asked next get it with
-//! it, and later ones hit, but no reader goes before a write that its node asked for
-//! earlier: a caching agent takes the requests for one line in their order. When the request waiting longest is not of the line's home
-//! node, one of the home node goes before it with probability beta: that is what
-//! makes one node suffer more than the other once the line is never free.
+//! A line is transferred to one CPU at a time, and a transfer takes as long as the distance from where the line is.
+//! Writes are exclusive. The first reader of a node after a write fetches the line. The readers of its node that are
+//! next in the queue get it with it, and later ones hit. But no reader overtakes an earlier write request of its node:
+//! a caching agent serves the requests for one line in order. If the oldest request is not from the line's home node,
+//! one from the home node overtakes it with probability beta: this makes one node suffer more than the other once the
+//! line is never free.
 //!
 //! ```text
 //!   node 0 (home)   r w w          server          node 1   w r w
@@ -70,13 +69,13 @@ pub struct Line {
     home: NodeId,
     /// The CPU that last wrote it.
     owner: Option<CpuId>,
-    /// Nodes that have read since.
+    /// Nodes that have read it since.
     sharers: Vec<bool>,
     /// One per node, oldest first.
     waiting: Vec<VecDeque<Request>>,
     /// Writes among them.
     writes_waiting: Vec<usize>,
-    /// Being transferred, with the node's readers that share it.
+    /// CPUs of the current transfer: the requester, and the node's readers that share it.
     served: Vec<CpuId>,
     arrivals: u64,
 }
@@ -151,7 +150,7 @@ impl Line {
         Some(if conflicts { time * prices.contended_permille.get() / 1000 } else { time })
     }
 
-    /// The transfer is done; returns the CPUs that go on.
+    /// The transfer is done; returns the CPUs that continue.
     pub fn finish(&mut self) -> impl Iterator<Item = CpuId> + '_ {
         self.served.drain(..)
     }
@@ -186,7 +185,7 @@ mod tests {
     use super::*;
     use schedlab_topology::Cpu;
 
-    /// Two nodes of one LLC with so many cores each.
+    /// Two nodes of one LLC with this many cores each.
     fn machine(cores: u16) -> Topology {
         let cpus = (0..2 * cores).map(|i| Cpu {
             package: i / cores,
@@ -235,7 +234,7 @@ mod tests {
         }
         line.start(&topology, &prices, 999);
         let mut order = vec![line.finish().map(|c| c.0).collect::<Vec<_>>()];
-        // The node has the line now, but CPU 7 asked to write it first.
+        // The node has the line now, but CPU 7 requested to write it first.
         ask(&mut line, 9, false);
         while line.start(&topology, &prices, 999).is_some() {
             order.push(line.finish().map(|c| c.0).collect::<Vec<_>>());
@@ -306,9 +305,9 @@ mod tests {
         (share(0), share(1))
     }
 
-    /// 224 CPUs that each write every 18 us ask for about what one line can give
-    /// (some 80 ns a transfer): by distance alone the nodes suffer alike, preference
-    /// for the home node makes the other suffer more than twice as much.
+    /// 224 CPUs that each write every 18 us need about the capacity of one line (some 80 ns a transfer): by
+    /// distance alone the nodes suffer alike; preference for the home node makes the other suffer more than
+    /// twice as much.
     #[test]
     fn a_saturated_line_is_unfair_only_by_preference() {
         let (home, remote) = closed(18_000, 0);

@@ -1,7 +1,7 @@
-//! Caches that several CPUs fill: what of a task's data stays in its share (equation E12).
+//! Caches that several CPUs fill: how much of a task's data fits in its share (equation E12).
 //!
-//! The tasks that run on a cache divide it in proportion to the data that they use. Data that does not fit is
-//! fetched again and again. How much that is depends on how the data is used:
+//! The tasks that run on a cache divide it in proportion to their data. Data that does not fit is fetched
+//! again and again. How much that is depends on how the data is used:
 //!
 //! ```text
 //!   passed over in order   h = exp(-(1 - h) / x)     a fixed point: each miss pushes out what is wanted later
@@ -9,10 +9,10 @@
 //!   a program's own mix    1 - h = exp(-reuse x)     near things more often than far ones
 //! ```
 //!
-//! h is the share of touches that hit, x the share of the data that fits. So a cache that is too small for two
-//! is no cliff.
+//! h is the share of touches that hit, x the share of the data that fits. So there is no cliff when a cache is
+//! too small for two tasks.
 //!
-//! Left out: associativity, prefetching into a cache, lines that two tasks both use.
+//! Left out: associativity, prefetching into a cache, lines that two tasks share.
 
 use crate::cache::CachePrices;
 use crate::fixed::{ONE, Rate, decay};
@@ -61,8 +61,8 @@ impl CachePrices {
         decay(part.saturating_mul(self.reuse_permille.get()) / 1000, footprint)
     }
 
-    /// What a program that wants `footprint` loses by not being alone on its L2 and its LLC, as a rate. What it
-    /// misses alone is part of its work.
+    /// The speed that a program with this footprint loses by sharing its L2 and its LLC, as a rate. Its misses
+    /// when alone are part of its work.
     pub fn crowding(&self, footprint: u64, l2: Crowd, llc: Crowd) -> Rate {
         if footprint == 0 {
             return Rate::FULL;
@@ -74,7 +74,8 @@ impl CachePrices {
         };
         let alone = stall(l2.bytes, llc.bytes);
         let more = stall(l2.part(footprint), llc.part(footprint)).saturating_sub(alone);
-        // So many touches of its lines in the time in which a cache is filled, so many misses at a time.
+        // The number of touches of its lines in the time in which a cache is filled, and the misses in
+        // flight.
         let lines = footprint / 64;
         let lost =
             u128::from(more) * u128::from(lines) / u128::from(self.mlp.get() * self.fill_ns.get().max(1));

@@ -1,15 +1,14 @@
-//! A constant of the machine: its value, how far it may be wrong, and where it comes from.
+//! A constant of the machine: its value, its uncertainty, and its source.
 //!
-//! No price stands in code as a bare number. Constants are gathered in tables
-//! made by [`constants!`], which can be listed, set by name from a machine file
-//! and pushed to either end of their range one at a time: that is how a verdict
-//! is tested for what it depends on.
+//! No price is a bare number in the code. Constants are collected in tables made by [`constants!`]. They can
+//! be listed, set by name from a machine file, and pushed to either end of their range one at a time, which
+//! shows on which constants a verdict depends.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A number of the machine with the range it may lie in.
+/// A constant of the machine with its possible range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
     value: u64,
@@ -19,7 +18,7 @@ pub struct Cost {
     asked: Asked,
 }
 
-/// Whether a value was read. It is not part of a constant's value: a copy starts as unread.
+/// Whether a value was read. This is not part of a constant's value: a copy starts as unread.
 #[derive(Debug, Default)]
 struct Asked(AtomicBool);
 
@@ -38,16 +37,16 @@ impl PartialEq for Asked {
 impl Eq for Asked {}
 
 impl Cost {
-    /// A value with the range it may lie in.
+    /// A value with its possible range.
     ///
     /// # Panics
-    /// If the value lies outside.
+    /// If the value is outside the range.
     pub const fn new(value: u64, range: RangeInclusive<u64>) -> Cost {
         assert!(*range.start() <= value && value <= *range.end(), "a cost lies in its own range");
         Cost { value, range, source: Cow::Borrowed(""), asked: Asked(AtomicBool::new(false)) }
     }
 
-    /// The same with where it comes from.
+    /// The same with its source.
     pub fn from_source(mut self, source: impl Into<Cow<'static, str>>) -> Cost {
         self.source = source.into();
         self
@@ -56,20 +55,20 @@ impl Cost {
     /// The value.
     #[inline]
     pub fn get(&self) -> u64 {
-        // Written once, so that runs that share a machine do not take its lines from each other.
+        // Written once, so that parallel runs that share a machine do not contend for its cache lines.
         if !self.asked.0.load(Ordering::Relaxed) {
             self.asked.0.store(true, Ordering::Relaxed);
         }
         self.value
     }
 
-    /// Whether [`Cost::get`] was called since this was made or copied. What a run never asked for
-    /// it cannot depend on.
+    /// Whether [`Cost::get`] was called since this was made or copied. A run cannot depend on a constant that
+    /// it never read.
     pub fn was_asked(&self) -> bool {
         self.asked.0.load(Ordering::Relaxed)
     }
 
-    /// The range it may lie in.
+    /// Its possible range.
     pub fn range(&self) -> RangeInclusive<u64> {
         self.range.clone()
     }
@@ -104,7 +103,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// As it is printed behind a number.
+    /// As it is printed after a number.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Ns => "ns",
@@ -117,7 +116,7 @@ impl Unit {
     }
 }
 
-/// A constant as tables and machine files know it.
+/// A constant's entry in tables and machine files.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Its table in a machine file.
@@ -138,7 +137,8 @@ impl Row {
         format!("{}.{}", self.table, self.name)
     }
 
-    /// What a machine file can set it to: what no machine has would make time stand still or leave 64 bits.
+    /// The values that a machine file may set: others, which no machine has, would stop time or overflow 64
+    /// bits.
     pub fn limits(&self) -> RangeInclusive<u64> {
         let may_be_zero = match self.unit {
             Unit::Ns => !matches!(self.name, "local_ns" | "sample_ns"),

@@ -2,7 +2,7 @@
 
 use schedlab_topology::TopologyError;
 
-/// A machine that cannot be had, with the place and the way out.
+/// A machine that cannot be built, with the place and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MachineError {
     /// Its topology.

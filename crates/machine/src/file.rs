@@ -1,4 +1,4 @@
-//! Machine files: a topology, the class of the hardware, and what differs from it.
+//! Machine files: a topology, a hardware class, and the differences from it.
 //!
 //! ```toml
 //! [topology]
@@ -47,11 +47,11 @@ const CLASSES: &[(&str, &str, &str)] = classes! {
 };
 
 impl Machine {
-    /// The machine that comes with the project under this name, or a regular one
-    /// such as `2x8x8x2` with the defaults of all tables.
+    /// The project's machine of this name, or a regular one such as `2x8x8x2` with the defaults of all
+    /// tables.
     ///
     /// # Errors
-    /// A name that is not known, with those that are.
+    /// An unknown name, with the known ones.
     pub fn preset(name: &str) -> Result<Machine, MachineError> {
         if name.starts_with(|c: char| c.is_ascii_digit()) {
             return Machine::regular(name);
@@ -62,7 +62,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// A regular machine, with a class of hardware if it says so: `2x8x2:class=zen3`.
+    /// A regular machine, with a hardware class if it names one: `2x8x2:class=zen3`.
     fn regular(name: &str) -> Result<Machine, MachineError> {
         let is_class = |part: &&str| part.starts_with("class=");
         let (lead, options) = name.split_once(':').unwrap_or((name, ""));
@@ -89,7 +89,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Applies the tables of a machine file to this machine, its topology apart.
+    /// Applies the tables of a machine file, except the topology, to this machine.
     ///
     /// # Errors
     /// As of [`Machine::from_toml`].
@@ -154,7 +154,7 @@ impl Place<'_> {
 
 type Numbers = BTreeMap<Spanned<String>, Number>;
 
-/// The file as it stands.
+/// The file as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

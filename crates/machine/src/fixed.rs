@@ -34,7 +34,7 @@ impl Work {
     /// Nothing left.
     pub const NONE: Work = Work(0);
 
-    /// So many ns of work; more than a day is cut to that.
+    /// This many ns of work, at most a day.
     #[inline]
     pub fn nanos(ns: u64) -> Work {
         Work(ns.min(1 << 47) << 16)
@@ -69,7 +69,7 @@ impl Work {
         Work(self.0.saturating_sub(Work::done_in(ns, rate).0))
     }
 
-    /// With so many ns of work more.
+    /// With this many ns of work more.
     #[inline]
     #[must_use]
     pub fn plus_nanos(self, ns: u64) -> Work {

@@ -1,17 +1,17 @@
 //! The clock of a core or package, and the law that sets it (equation E6).
 //!
-//! *Pstate*, as intel_pstate without hardware help: about every sample the share of
-//! time not idle gives `target = 1.25 * max * busy`, at least the lowest clock; when
-//! the average of the last sample was above the target, half of the difference is
-//! added, so the clock falls more slowly than it rises.
-//! *Hardware*: the processor holds its highest clock while the domain was busy for
-//! a small part of the last sample, else the base clock. *Fixed*: always the highest.
+//! *Pstate*, as intel_pstate without HWP: at each sample the share of busy time gives
+//! `target = 1.25 * max * busy`, at least the lowest clock; when the average of the last sample was above the
+//! target, half of the difference is added, so the clock falls more slowly than it rises. *Hardware*: the
+//! processor holds its highest clock while the domain was busy for a small part of the last sample, else the
+//! base clock. *Fixed*: always the highest.
 //!
-//! The highest clock falls evenly from that of one active core to that of all.
-//! Work is counted at the highest clock of one core, so a rate is clock / that, but for the
-//! share of the work that waits for memory.
+//! The highest clock falls evenly from that of one active core to that of all. Work is counted at the highest
+//! clock of one core, so a rate is clock / that clock, except for the share of the work that waits for
+//! memory.
 //!
-//! Left out: that this share differs from task to task, the boost after waiting for I/O, temperature, and wide vector code.
+//! Left out: differences of this share between tasks, the boost after waiting for I/O, temperature, and wide vector
+//! code.
 //!
 //! Kernel: get_target_pstate(), drivers/cpufreq/intel_pstate.c.
 
@@ -50,7 +50,7 @@ pub enum Law {
     Hardware,
 }
 
-/// What has one clock.
+/// The unit that has one clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockDomain {
     /// Each core.
@@ -65,7 +65,7 @@ pub enum ClockDomain {
 pub struct Clock {
     /// Chosen clock, before the limit by active cores.
     mhz: u64,
-    /// When the present sample began.
+    /// When the current sample began.
     began_ns: u64,
 }
 
@@ -80,7 +80,7 @@ impl Clock {
         Clock { mhz, began_ns: 0 }
     }
 
-    /// The same where constants become others: a clock that stands at a limit stands at the new one.
+    /// The clock after a change of constants: a clock at a limit moves to the new limit.
     pub fn adapt(&mut self, from: &Freq, to: &Freq) {
         let limits = [&from.one_core_mhz, &from.base_mhz, &from.min_mhz].map(Cost::get);
         let new = [&to.one_core_mhz, &to.base_mhz, &to.min_mhz].map(Cost::get);
@@ -88,12 +88,12 @@ impl Clock {
         self.mhz = at.map_or(self.mhz, |at| new[at]).min(new[0]);
     }
 
-    /// Whether the present sample is over.
+    /// Whether the current sample is over.
     pub fn is_due(&self, freq: &Freq, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.began_ns) >= freq.sample_ns.get()
     }
 
-    /// A sample is over: chooses a new clock by the time the domain was busy in it, and begins the next sample.
+    /// A sample is over: chooses a new clock from the domain's busy time in it, and begins the next sample.
     pub fn update(&mut self, freq: &Freq, law: Law, now_ns: u64, busy_ns: u64) {
         let elapsed = now_ns.saturating_sub(self.began_ns).max(1);
         self.began_ns = now_ns;
@@ -113,7 +113,7 @@ impl Clock {
         };
     }
 
-    /// The clock with so many of the package's cores active, MHz.
+    /// The clock with this many of the package's cores active, MHz.
     pub fn mhz(&self, freq: &Freq, active: u64, cores: u64) -> u64 {
         let (one, all) = (freq.one_core_mhz.get(), freq.all_cores_mhz.get());
         let limit = if cores <= 1 || active <= 1 {
@@ -124,8 +124,8 @@ impl Clock {
         self.mhz.min(limit)
     }
 
-    /// The same as a rate of work: what waits for memory takes as long as ever, the rest
-    /// longer by highest clock / clock.
+    /// The same as a rate of work: the share that waits for memory takes the same time, the rest is longer by
+    /// highest clock / clock.
     pub fn rate(&self, freq: &Freq, active: u64, cores: u64) -> Rate {
         let (mhz, max) = (self.mhz(freq, active, cores), freq.one_core_mhz.get());
         let stall = freq.stall_permille.get().min(1000);
@@ -179,7 +179,7 @@ mod tests {
         let clock = Clock::new(&freq, Law::Pstate);
         assert_eq!(clock.rate(&freq, 1, 8), Rate::of(1, 2));
         freq.stall_permille.set(200);
-        // 0.2 as ever and 0.8 twice as long: 1.8 times the time.
+        // 0.2 unchanged and 0.8 twice as long: 1.8 times the time.
         assert_eq!(clock.rate(&freq, 1, 8), Rate::of(10, 18));
     }
 

@@ -1,8 +1,8 @@
-//! Idle states: how deep a CPU sleeps and how long it takes to come back (equation E5).
+//! Idle states: how deep a CPU sleeps and how long it takes to wake up (equation E5).
 //!
-//! The deepest state whose residency is at most the predicted idle time is entered;
-//! a wake-up pays its exit latency, or the share of it that the machine really takes. The prediction is a moving average of idle
-//! times, half old and half new, bounded by the next timer.
+//! The deepest state whose residency is at most the predicted idle time is entered; a wake-up pays its exit latency, or
+//! the share of it that the machine actually needs. The prediction is a moving average of idle times, half old and half
+//! new, bounded by the next timer.
 //!
 //! Left out: the correction factors and the search for repeating intervals of the
 //! kernel's menu governor, and states that a whole package enters together.
@@ -28,9 +28,9 @@ constants! {
 pub struct IdleState {
     /// `C1E`.
     pub name: String,
-    /// Time to come back, ns.
+    /// Exit latency, ns.
     pub exit_ns: u64,
-    /// Time it takes to pay off, ns.
+    /// Target residency, ns.
     pub residency_ns: u64,
     /// Whether the core's own caches are emptied.
     pub flushes: bool,
@@ -65,12 +65,12 @@ impl IdleStates {
         &self.states
     }
 
-    /// The state entered when `predicted` ns of idle time are expected; none is polling.
+    /// The state entered when `predicted` ns of idle time are expected; `None` is polling.
     pub fn choose(&self, predicted: u64) -> Option<usize> {
         self.states.iter().rposition(|state| state.residency_ns <= predicted)
     }
 
-    /// Time to come back from a state.
+    /// Exit latency of a state.
     #[inline]
     pub fn exit_ns(&self, state: Option<usize>) -> u64 {
         state.map_or(0, |index| self.states[index].exit_ns * self.prices.exit_permille.get() / 1000)
@@ -89,7 +89,7 @@ impl IdleStates {
     }
 }
 
-/// What a CPU has learnt of its idle times.
+/// What a CPU has learned about its idle times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdlePredictor {
     average_ns: u64,
@@ -104,7 +104,7 @@ impl IdlePredictor {
         IdlePredictor { average_ns: IdlePredictor::CAP_NS }
     }
 
-    /// The idle time to expect when the next timer is `next_timer` ns away.
+    /// The expected idle time when the next timer is `next_timer` ns away.
     #[inline]
     pub fn predict(&self, next_timer: u64) -> u64 {
         self.average_ns.min(next_timer)

@@ -1,8 +1,7 @@
-//! Telling another CPU: what it takes and how long until it listens.
+//! Notifying another CPU: the cost, and the delay until it reacts.
 //!
-//! An idle CPU that polls its flags (or sleeps in `mwait` on them) is woken by a
-//! write to memory; one that is halted, or busy, needs an interrupt. The exit from
-//! its idle state comes on top and belongs to `idle_state.rs`.
+//! An idle CPU that polls its flags (or sleeps in `mwait` on them) is woken by a write to memory; one that is
+//! halted, or busy, needs an interrupt. The exit from its idle state is added in `idle_state.rs`.
 
 use crate::cost::constants;
 

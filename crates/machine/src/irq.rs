@@ -1,10 +1,9 @@
 //! How long soft interrupts may run before a thread takes them over (equation E7).
 //!
-//! Hard interrupts pre-empt whatever runs and are never put off. Soft interrupts
-//! run behind them, up to a time, a number of packets and a number of restarts;
-//! what is left then is done by the CPU's `ksoftirqd`, an ordinary fair task. The
-//! time that interrupts take from a CPU lowers the capacity left to its tasks; how
-//! that is averaged is the scheduler's business.
+//! Hard interrupts preempt whatever runs and are never deferred. Soft interrupts run after them, up to a
+//! time, a number of packets and a number of restarts; the rest is done by the CPU's `ksoftirqd`, an ordinary
+//! fair task. The time that interrupts take from a CPU lowers the capacity left to its tasks; averaging it is
+//! left to the scheduler.
 //!
 //! Kernel: handle_softirqs() (`__do_softirq()` before 6.10), kernel/softirq.c;
 //! net_rx_action(), net/core/dev.c.
@@ -25,7 +24,7 @@ constants! {
     }
 }
 
-/// One burst of soft interrupts: counts what it has used of its limits.
+/// One burst of soft interrupts, with what it has used of its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
     time_ns: u64,
@@ -33,8 +32,8 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Serves `waiting` packets of `each` ns, and says how many were served and how
-    /// long that took. Those left belong to `ksoftirqd` once [`Burst::is_over`].
+    /// Serves `waiting` packets of `each` ns, and says how many were served and how long that took. The rest
+    /// is left to `ksoftirqd` once [`Burst::is_over`].
     pub fn serve(&mut self, limits: &Softirq, waiting: u64, each: u64) -> (u64, u64) {
         let mut served = 0;
         let mut taken = 0;

@@ -1,9 +1,8 @@
-//! Hardware that costs time: caches, cores that share, memory, clocks, idle states, interrupts.
+//! Hardware that costs time: caches, shared cores, memory, clocks, idle states, interrupts.
 //!
-//! The scheduler says what it touched; the machine says what it cost. Each constant
-//! is a [`Cost`] with value, range and source; a [`Machine`] is read from one file
-//! and can lose a mechanism by name ([`Without`]) to see what that mechanism carries.
-//! `docs/models.md` has the equations. Nothing here knows a scheduler.
+//! The scheduler says what it touched; the machine says what it cost. Each constant is a [`Cost`] with value,
+//! range and source; a [`Machine`] is read from one file and can run without a mechanism ([`Without`]) to
+//! show which results depend on it. `docs/models.md` has the equations. Nothing here knows a scheduler.
 
 mod bandwidth;
 mod cache;

@@ -1,4 +1,4 @@
-//! A machine: its CPUs, and what everything costs on it.
+//! A machine: its CPUs, and its costs.
 
 use schedlab_topology::{CpuId, Topology};
 
@@ -31,13 +31,13 @@ pub struct Machine {
     pub freq: Freq,
     /// What sets the clock.
     pub law: Law,
-    /// What has one clock.
+    /// The unit that has one clock.
     pub clock_domain: ClockDomain,
-    /// Whether one processor does the work of all busy CPUs in turn, as an emulator does
-    /// whose clock counts instructions: with n busy each works at 1/n.
+    /// Whether one processor executes all busy CPUs in turn, like an emulator whose clock counts
+    /// instructions: with n busy each works at 1/n.
     pub shared_clock: bool,
-    /// What passes of newly idle balancing were found to take before the run begins, ns: kernels hold a domain whose
-    /// passes once took long for dear, and give most of them up.
+    /// The measured cost of newly idle balancing before the run begins, ns: kernels consider a domain expensive once
+    /// its passes took long, and then skip most of them.
     pub newidle_cost: u64,
     /// Contended lines.
     pub line: LinePrices,
@@ -46,7 +46,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine of no particular make: the defaults of all tables, clocks fixed, no idle states.
+    /// A generic machine: the defaults of all tables, fixed clocks, no idle states.
     pub fn of(topology: Topology) -> Machine {
         Machine {
             topology,
@@ -67,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// What people call it.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.topology.name
     }
@@ -141,7 +141,7 @@ impl Machine {
     /// Sets a constant by its name, `cost.syscall_ns`.
     ///
     /// # Errors
-    /// A name that is none, with the nearest that is.
+    /// An unknown name, with the nearest known one.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), MachineError> {
         let found = name.split_once('.').and_then(|(table, name)| self.constant_mut(table, name));
         match found {
@@ -171,7 +171,7 @@ pub(crate) const TABLES: &[&[Row]] = &[
     LinePrices::ROWS,
 ];
 
-/// What a name that is not known may have meant, or else what there is, as the end of a sentence.
+/// A suggestion for an unknown name, or else the known names, as the end of a sentence.
 pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     match nearest(name, known.iter().copied()) {
@@ -180,7 +180,7 @@ pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Str
     }
 }
 
-/// The name that shares most letters in order at the beginning and the end.
+/// The name with the longest common prefix and suffix.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> &'a str {
     let same = |k: &&str| {
         let front = k.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();

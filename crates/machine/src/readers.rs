@@ -1,7 +1,7 @@
-//! The CPUs that have read an object since it was written last.
+//! The CPUs that have read an object since it was last written.
 //!
-//! Most objects, such as tasks, are read by one or two CPUs before they are written again: these stand in the object's own
-//! entry. A set of more takes a row of bits from a common pool until the next write.
+//! Most objects, such as tasks, are read by one or two CPUs before they are written again: these are stored in the
+//! object's own entry. A larger set takes a row of bits from a common pool until the next write.
 
 use schedlab_topology::CpuId;
 
@@ -11,7 +11,7 @@ const NOBODY: u16 = u16::MAX;
 /// A set of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// At most two, the first one first.
+    /// At most two, in order of their reads.
     Few([u16; 2]),
     /// The number of a row of bits.
     Many(u32),
@@ -26,7 +26,7 @@ pub(crate) struct Many {
 }
 
 impl Many {
-    /// No row yet, of as many bits as there are CPUs.
+    /// An empty pool, for rows of one bit per CPU.
     pub fn new(nr_cpus: usize) -> Many {
         Many { words: nr_cpus.div_ceil(64), rows: Vec::new(), free: Vec::new() }
     }
@@ -48,7 +48,7 @@ impl Readers {
     /// No CPU.
     pub const NONE: Readers = Readers::Few([NOBODY; 2]);
 
-    /// Adds a CPU; false if it is there already.
+    /// Adds a CPU; false if it is already in the set.
     #[inline]
     pub fn add(&mut self, cpu: CpuId, many: &mut Many) -> bool {
         let row = match self {

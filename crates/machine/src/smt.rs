@@ -1,12 +1,11 @@
-//! What threads of one core take from each other (equation E3).
+//! How the threads of one core slow each other (equation E3).
 //!
-//! With k busy threads each gets a share s(k) of what one alone gets. Memory-bound
-//! work loses more, since the core's miss buffers are shared as well. Between the
-//! given points the share is interpolated so that the core's whole throughput
-//! k * s(k) grows evenly.
+//! With k busy threads each runs at a share s(k) of its speed alone. Memory-bound work loses more, since the
+//! core's miss buffers are shared as well. Between the given points the share is interpolated so that the
+//! core's total throughput k * s(k) grows linearly.
 //!
-//! Left out: that the share depends on *which* two programs meet, and that a
-//! spinning thread that pauses takes less than a computing one.
+//! Left out: the share depends on *which* two programs meet, and a spinning thread that pauses takes less
+//! than a computing one.
 
 use crate::Rate;
 use crate::cost::constants;

@@ -1,13 +1,13 @@
 //! Mechanisms of the machine that can be switched off by name.
 //!
-//! Running the same workload with one mechanism off at a time shows which of them
-//! carries a result: `--without cache-warmth`.
+//! Running the same workload with one mechanism off at a time shows which of them causes a result:
+//! `--without cache-warmth`.
 
 /// A mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Mechanism {
-    /// Refilling caches after a migration or after others ran.
+    /// Refilling caches after a migration or after other tasks ran.
     CacheWarmth,
     /// Threads of a core slowing each other.
     Smt,
@@ -21,7 +21,7 @@ pub enum Mechanism {
     Interrupts,
     /// Waiting for contended lines.
     CacheLines,
-    /// Time from one CPU to another.
+    /// Delay of interrupts from one CPU to another.
     Ipi,
     /// Prices of the kernel's own paths: switches, system calls, wake-ups, ticks.
     KernelCosts,
@@ -41,7 +41,7 @@ impl Mechanism {
         all
     };
 
-    /// Every mechanism with its name and what its absence means.
+    /// Every mechanism with its name and the effect of its absence.
     pub const TABLE: &'static [(Mechanism, &'static str, &'static str)] = &[
         (Mechanism::CacheWarmth, "cache-warmth", "a task finds its caches warm wherever it runs"),
         (Mechanism::Smt, "smt", "each thread of a core runs as if alone"),
@@ -77,7 +77,7 @@ impl Without {
     /// Reads `cache-warmth,smt`; the empty text is nothing.
     ///
     /// # Errors
-    /// A name that is none, with those that are.
+    /// An unknown name, with the known ones.
     pub fn parse(list: &str) -> Result<Without, String> {
         let mut off = Without::NOTHING;
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
