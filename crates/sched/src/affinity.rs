@@ -1,4 +1,4 @@
-//! Which CPUs a task may use: where it goes when it may no longer run where it is.
+//! Which CPUs a task may use, and where it moves when it may no longer run on its CPU.
 
 use alloc::sync::Arc;
 
@@ -9,8 +9,9 @@ use crate::{AnyCpu, Curr, DequeueFlags, EnqueueFlags, MigrationCause, Sched};
 
 impl Sched {
     /// Sets the CPUs that a task may use, at the request of the task running on `by`. A task that is queued on another
-    /// CPU is moved to one of them that is active or, for a kernel thread, online. A task that runs elsewhere is asked
-    /// to make way, and the driver's stopper calls [`Sched::move_queued_task`]. Returns the new CPU, if it must move.
+    /// CPU is moved to one of them that is active or, for a kernel thread, online. For a task that runs elsewhere a
+    /// reschedule is requested, and the driver's stopper calls [`Sched::move_queued_task`]. Returns the new CPU, if it
+    /// must move.
     ///
     /// Kernel: set_cpus_allowed_ptr(), affine_move_task(), kernel/sched/core.c, v6.12.
     pub fn set_cpus_allowed(
@@ -38,15 +39,15 @@ impl Sched {
         Some(to)
     }
 
-    /// Of the CPUs that a task may use from now on the one to which it goes if it must.
+    /// The CPU to which a task moves, if it must, of those that it may use from now on.
     fn cpu_of_affinity(&self, by: CpuId, kthread: bool, allowed: &CpuMask) -> CpuId {
         let valid = |cpu: &CpuId| if kthread { self.rqs[*cpu].online } else { self.rqs[*cpu].active };
         let in_turn = self.kernel.rules.any_cpu != AnyCpu::First;
         self.any_and_distribute(by, allowed, in_turn).find(valid).expect("an allowed CPU is in use")
     }
 
-    /// Sets the CPUs that a task may use, wherever it is. As with any change of a task, it is dequeued for that and
-    /// enqueued again: if it is running, its slice begins again.
+    /// Sets the CPUs that a task may use, wherever it is. As for any change of a task, it is dequeued and enqueued
+    /// again: if it is running, its slice begins again.
     ///
     /// Kernel: do_set_cpus_allowed(), kernel/sched/core.c, v6.12.
     pub fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time) {
@@ -86,8 +87,8 @@ mod tests {
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
 
-    /// Where three tasks that wait on CPU 0 go, one after the other, that may use these CPUs from now on, asked by
-    /// CPU 1, which took `last_taken` before.
+    /// Where three tasks that wait on CPU 0 move, one after the other, if they may use these CPUs from now on. CPU
+    /// 1 makes the change; it last took `last_taken`.
     fn check(allowed: &'static [u16], last_taken: u16, expected: Expect) {
         let decided = |kernel: &str| -> String {
             let mut lab = Lab::new(kernel, "1x1x4");

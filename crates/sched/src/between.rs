@@ -1,14 +1,14 @@
-//! Kernels between the presets, each made of the rules of another and what changed.
+//! Kernels between the presets, each defined by the rules of another and the changes.
 //!
-//! What changed was read in the sources of the point release that is named. What no rule here names is as in the
-//! kernel that it is made of. Of releases between these, what changed when is not known.
+//! The changes were read in the sources of the named point release. Rules not named here are those of the base
+//! kernel. For releases between these it is not known when each change was made.
 //!
-//! Four rules were not looked up in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY` and
+//! Four rules were not checked in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY` and
 //! `BANDWIDTH_AT_PICK`: they are as in the kernel that the preset is based on. Neither was `BALANCE_FAIR`, which
 //! follows from the date of its change, June 2026. `RT_PUSH_IPI` is on in 6.18.15, as a recording shows; for 6.19 and
 //! 7.1 it is not known.
 
-/// Name, and the kernel string that it stands for.
+/// Name, and the kernel string that it represents.
 ///
 /// `v6.12` is a late stable release, so `v6.17` lacks some of its changes. Not modelled, because no rule exists for it:
 /// a newly idle pass of 6.17 that finds nothing raises the cost of its domain by half; up to 6.19 a task whose

@@ -1,6 +1,6 @@
-//! Ageing the averages of a CPU on which nothing happens.
+//! Decaying the averages of a CPU on which nothing happens.
 //!
-//! Load of sleepers decays only when something reads it. Balancing does, for all queues of the CPU that still have some
+//! Load of sleepers decays only when it is updated. Balancing does that for all queues of the CPU that still have some
 //! ("leaf" queues, children before parents), and drops queues that are empty and fully decayed.
 
 use schedlab_topology::CpuId;
@@ -45,7 +45,7 @@ impl Sched {
         self.tg(queue.tg).se.get(queue.cpu.index()).map_or(0, |&se| self.se(se).depth + 1)
     }
 
-    /// Brings all averages of a CPU to now.
+    /// Updates all averages of a CPU.
     ///
     /// Kernel: update_blocked_averages(), kernel/sched/fair.c, v6.12.
     pub fn update_blocked_averages(&mut self, cpu: CpuId, now: Time) {
@@ -108,7 +108,7 @@ impl Sched {
                 self.update_idle_cfs_rq_clock_pelt(cfs);
             }
         }
-        // What changed below is carried up, unless there is nothing left to carry.
+        // Changes below are propagated up, unless there is nothing left to propagate.
         if let Some(&se) = self.tg(self.cfs(cfs).tg).se.get(cpu.index()) {
             let entity = self.se(se);
             if entity.avg.load_avg != 0 || entity.avg.util_avg != 0 || self.cfs(cfs).propagate {
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_group_learns_that_the_blocked_load_of_a_group_below_it_shrank() {
-        // A task sleeps in the inner of two groups; 100 ms later its load is aged. The inner
-        // queue comes first, and takes the queue it hangs in along to now.
+        // A task sleeps in the inner of two groups; 100 ms later its load is aged. The inner queue comes
+        // first, and updates its parent queue as well.
         let written = |kernel: &str| {
             let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
             let outer = lab.sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), lab.time());

@@ -1,9 +1,8 @@
 //! Real time to virtual time and back, in the kernel's integers.
 //!
-//! `delta * weight / load` is a multiplication by a cached inverse and a shift, so
-//! the last digits differ from a plain division; virtual times are compared bit for
-//! bit with recorded ones, so the shifts are made here as the kernel makes them.
-//! v7.2 divides on 64-bit machines: its weights have no inverse.
+//! `delta * weight / load` is a multiplication by a cached inverse and a shift, so the last digits differ
+//! from a plain division; virtual times are compared bit for bit with recorded ones, so the shifts here are
+//! the kernel's. v7.2 divides on 64-bit machines: its weights have no inverse.
 
 use crate::weight::{LOAD_SHIFT, scale_load_down};
 use crate::weight::{NICE_0_LOAD, WEIGHT_IDLEPRIO, WMULT_IDLEPRIO, prio_to_weight, prio_to_wmult};
@@ -32,7 +31,7 @@ impl LoadWeight {
 }
 
 impl Kernel {
-    /// A weight of an entity as this kernel divides by it: without an inverse if it does divide.
+    /// A weight of an entity as this kernel uses it: without an inverse if the kernel divides.
     ///
     /// Kernel: __calc_delta(), kernel/sched/fair.c, v7.2.
     #[inline]
@@ -124,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_share_of_a_sum_is_rounded_like_the_kernels() {
-        // Three nice-0 tasks in 18 ms: a hair less than 6 ms each.
+        // Three nice-0 tasks in 18 ms: slightly less than 6 ms each.
         let three = LoadWeight::new(3 * NICE_0_LOAD);
         assert_eq!(calc_delta(18_000_000, NICE_0_LOAD, &three), 5_999_998);
         // Nice 0 beside nice 5: 1024 of 1359 parts.

@@ -52,7 +52,7 @@ impl Sched {
         (max - used) * (max - irq) / max
     }
 
-    /// The share left, of 1024, by the sum that is halved every half averaging time.
+    /// The remaining share, of 1024, by the sum that is halved every half averaging time.
     ///
     /// Kernel: scale_rt_capacity(), kernel/sched/fair.c, v4.13.
     pub fn scale_rt_capacity_by_rt_avg(&self, cpu: CpuId) -> u64 {
@@ -96,7 +96,7 @@ impl Sched {
         self.rqs[cpu].avg_dl.update_running(now, running)
     }
 
-    /// Adds `irq` ns of interrupt time, taken to have passed just now.
+    /// Adds `irq` ns of interrupt time, assumed to have passed just now.
     ///
     /// Kernel: update_irq_load_avg(), kernel/sched/pelt.c, v6.12.
     pub fn update_irq_load_avg(&mut self, cpu: CpuId, irq: u64) -> bool {
@@ -125,7 +125,7 @@ mod tests {
 
     use crate::drawing::{NOW, by_kernel, draw};
 
-    /// RT takes `taken` of every 100 ms; what v4.13 then sees left, at some of the steps.
+    /// RT takes `taken` of every 100 ms; the remaining capacity according to v4.13, at some of the steps.
     #[track_caller]
     fn check_rt_avg(taken_ms: u64, at: [usize; 5], expected: [u64; 5]) {
         let mut drawn = draw("v4.13", "1x1x2 | 0[]");

@@ -1,7 +1,7 @@
 //! The list of a CPU's fair tasks, most recently used first.
 //!
-//! The balancer takes candidates from it. It is threaded through the tasks, so that
-//! putting a task on it costs nothing to allocate.
+//! The balancer takes candidates from it. It is linked through the tasks, so that adding a task needs no
+//! allocation.
 //!
 //! Kernel: rq->cfs_tasks, account_entity_enqueue(), kernel/sched/fair.c, v6.12.
 

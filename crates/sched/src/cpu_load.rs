@@ -18,7 +18,7 @@ impl Sched {
         CfsRqId(cpu.index() as u32)
     }
 
-    /// Load of a CPU: of what is queued in v4.13, of blocked tasks as well later.
+    /// Load of a CPU: of queued tasks in v4.13, later of blocked tasks as well.
     ///
     /// Kernel: cpu_load(), kernel/sched/fair.c, v6.12; weighted_cpuload() in v4.13.
     #[inline]
@@ -69,7 +69,7 @@ impl Sched {
         self.util_without(task, cpu).of(self.root_cfs(cpu).avg.util_avg)
     }
 
-    /// What the utilisation of a CPU is made of besides its average, as if a task were not there.
+    /// The parts of a CPU's utilisation besides its average, as if a task were not there.
     pub(crate) fn util_without(&self, task: TaskId, cpu: CpuId) -> UtilParts {
         let rq = &self.rqs[cpu];
         let p = self.task(task);
@@ -90,14 +90,14 @@ impl Sched {
     }
 }
 
-/// What the utilisation of a CPU is made of besides its average.
+/// The parts of a CPU's utilisation besides its average.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UtilParts {
     /// The part of the average that does not count.
     own: u64,
-    /// Sum of the tasks' estimates, which is the least.
+    /// Sum of the tasks' estimates: the lower bound.
     estimated: u64,
-    /// The CPU's capacity.
+    /// The CPU's capacity: the upper bound.
     most: u64,
 }
 

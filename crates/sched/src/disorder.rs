@@ -1,4 +1,4 @@
-//! Long sequences of random calls on every preset, every state checked.
+//! Long sequences of random calls on every preset; every state is checked.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -41,7 +41,7 @@ impl Disorder {
         self.lab.sched.rqs.len()
     }
 
-    /// A CPU in use.
+    /// An online CPU.
     fn cpu(&mut self) -> u16 {
         loop {
             let cpu = self.random.below(self.nr_cpus() as u64) as u16;
@@ -51,7 +51,7 @@ impl Disorder {
         }
     }
 
-    /// Takes an idle CPU out of use, or all back into it.
+    /// Takes an idle CPU offline, or all CPUs back online.
     fn plug(&mut self) {
         let now = self.lab.time();
         let cpu = CpuId(self.cpu());
@@ -134,7 +134,7 @@ impl Disorder {
         self.sums_decide_as_walks();
     }
 
-    /// A balance pass and a fork are decided alike by kept sums and by looking at each CPU.
+    /// A balance pass and a fork are decided in the same way by stored sums and by walking over the CPUs.
     fn sums_decide_as_walks(&mut self) {
         let (cpu, now) = (CpuId(self.cpu()), self.lab.time());
         let Some(task) = self.any() else { return };
@@ -223,7 +223,7 @@ fn every_state_of_random_sequences_with_quotas_is_sound() {
     disorder(true, 3_000);
 }
 
-/// How far any queued entity is beyond its bound, ns; how many were looked at.
+/// How far any queued entity is beyond its bound, ns; how many were examined.
 fn beyond_bound(lab: &mut Lab) -> (i64, u32) {
     let (mut worst, mut seen) = (i64::MIN, 0);
     for cpu in (0..4).map(CpuId) {
@@ -267,7 +267,7 @@ fn lag_stays_within_its_bound() {
                 seen += entities;
             }
         }
-        // A request is not noticed to be served before the next tick.
+        // A completed request is not noticed before the next tick.
         let tick = 4 * MS as i64;
         assert!(worst < tick && seen > 10_000, "{kernel}: {worst} ns beyond, {seen} entities");
     }

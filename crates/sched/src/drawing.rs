@@ -7,18 +7,16 @@
 //!
 //! A CPU is its number and, in brackets, its tasks, with `*` on the running one; without a star the idle task still
 //! runs although a task is queued. The machine is a regular one named before the bar, and CPUs that are not drawn are
-//! idle. Without a bar the machine is what is drawn: `llcN:` begins a last-level cache, `nodeN` before it a node (at
-//! distance 21), parentheses enclose the threads of a core.
+//! idle. Without a bar the drawing defines the machine: `llcN:` begins a last-level cache, `nodeN` before it a node
+//! (at distance 21), parentheses enclose the threads of a core.
 //!
-//! Tasks have nice 0 and the averages of new ones (load 1024, nothing used yet).
-//! `kworker/N:M` is a kernel thread bound to CPU N, `kworker/uN` one that is not; `idle:x`
-//! is a SCHED_IDLE task x. After a semicolon stand facts of the CPU: `load`, `util`,
-//! `runnable` (averages of its root queue), `capacity` (what pressure leaves of it),
-//! `stamp` (idle stamp, ns), `exit` (exit latency of its idle state, ns), `avg_idle`,
-//! `wake_avg_idle`, `delayed` (so many of the tasks), `pending` (a wake-up is on its way),
-//! `off` (not active).
-//! Of a cache (named by its place): `cores` (a core may be idle), `scan` (nr_idle_scan;
-//! all its CPUs if not said), `cost` (avg_scan_cost).
+//! Tasks have nice 0 and the averages of new ones (load 1024, nothing used yet). `kworker/N:M` is a kernel
+//! thread bound to CPU N, `kworker/uN` one that is not; `idle:x` is a SCHED_IDLE task x. After a semicolon
+//! come facts of the CPU: `load`, `util`, `runnable` (averages of its root queue), `capacity` (what pressure
+//! leaves of it), `stamp` (idle stamp, ns), `exit` (exit latency of its idle state, ns), `avg_idle`,
+//! `wake_avg_idle`, `delayed` (so many of the tasks), `pending` (a wake-up is on its way), `off` (not
+//! active). Of a cache (named by its place): `cores` (a core may be idle), `scan` (nr_idle_scan; all its CPUs
+//! if not said), `cost` (avg_scan_cost).
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -93,7 +91,7 @@ impl Drawn {
     }
 }
 
-/// How long the kernel's own work takes in a drawing.
+/// Costs of the kernel's own work in a drawing.
 const TOOK: Took = Took { scan_cpu: 18, pass: 300, pass_cpu: 50, pass_task: 300, blocked_update: 500 };
 
 /// Reads a drawing under a kernel.
@@ -234,7 +232,7 @@ impl Drawn {
 fn drawn_topology(drawing: &str) -> Topology {
     let mut cpus: BTreeMap<u16, Cpu> = BTreeMap::new();
     let (mut node, mut llc, mut core, mut in_core) = (0, 0, 0, false);
-    // Take the tasks out; what is left are numbers, names and parentheses.
+    // Remove the tasks; numbers, names and parentheses remain.
     let mut depth = 0;
     let bare: String = drawing
         .chars()

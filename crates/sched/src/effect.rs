@@ -1,7 +1,7 @@
-//! What applying a decision did that others must act on or pay for.
+//! Effects of a decision that others must act on or pay for.
 //!
-//! The scheduler says what it touched; the machine says what it cost. A driver
-//! drains [`crate::Sched::effects`] after each call.
+//! The scheduler reports what it touched; the machine prices it. A driver drains [`crate::Sched::effects`]
+//! after each call.
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
@@ -69,7 +69,7 @@ pub enum Effect {
         /// Destination.
         to: CpuId,
     },
-    /// An idle CPU must balance for the idle.
+    /// An idle CPU must balance for the idle ones.
     NohzKick {
         /// The CPU that does it.
         cpu: CpuId,
@@ -88,16 +88,16 @@ pub enum Effect {
         /// How.
         how: Access,
     },
-    /// Balancing looked at this many CPUs and moved this many tasks.
+    /// Balancing examined this many CPUs and moved this many tasks.
     Balanced {
         /// The CPU that balanced.
         cpu: CpuId,
-        /// CPUs looked at.
+        /// CPUs examined.
         examined: u32,
         /// Tasks moved.
         moved: u32,
     },
-    /// A group ran out of quota on a CPU, or was let run again.
+    /// A group was throttled on a CPU, or unthrottled.
     Throttled {
         /// Group.
         tg: TgId,
@@ -106,9 +106,9 @@ pub enum Effect {
         /// Begins (true) or ends.
         on: bool,
     },
-    /// A CPU must be interrupted to let queues run again ([`crate::Sched::cfsb_csd_unthrottle`]).
+    /// A CPU must be interrupted to unthrottle queues ([`crate::Sched::cfsb_csd_unthrottle`]).
     Unthrottle {
-        /// The CPU that lets them run.
+        /// The CPU that unthrottles them.
         cpu: CpuId,
     },
     /// The group's period timer must be started: first expiry at this clock.
@@ -137,7 +137,7 @@ pub enum Effect {
         /// When it is replenished, ns.
         at: u64,
     },
-    /// A deadline task sleeps or has left its class: from then on its bandwidth is not in use
+    /// A deadline task sleeps or has left its class: at this time its bandwidth is released
     /// ([`crate::Sched::dl_inactive_timer`]).
     StartDlInactiveTimer {
         /// Task.

@@ -1,7 +1,7 @@
-//! What balancing has learned: how dear its passes are, how often they give something, how long a CPU is idle.
+//! What balancing has learned: the cost of its passes, how often they move something, how long a CPU is idle.
 //!
-//! It outlives the tasks it was learned from, so a program meets what those before it have left. None of it is counted
-//! in time: it can be carried from one run of a machine to the next.
+//! It outlives the tasks it was learned from, so it affects later programs. None of it refers to absolute times: it
+//! can be carried from one run of a machine to the next.
 
 use alloc::vec::Vec;
 
@@ -23,7 +23,7 @@ pub struct Experience {
 pub struct OfDomain {
     /// Longest newly idle pass, ns.
     pub max_newidle_lb_cost: u64,
-    /// NI_RANDOM: calls, successes and their ratio of 1024; none if only the cost is known.
+    /// NI_RANDOM: calls, successes and their ratio of 1024; `None` if only the cost is known.
     pub newidle: Option<[u32; 3]>,
 }
 
@@ -37,7 +37,7 @@ pub struct OfCpu {
 }
 
 impl Sched {
-    /// What balancing has learned by now.
+    /// What balancing has learned so far.
     pub fn experience(&self) -> Experience {
         let of_cpu = |cpu: CpuId| {
             let domains = self.domains.walk(cpu).map(|(_, sd)| OfDomain {

@@ -1,4 +1,4 @@
-//! How much to move, and in what it is counted.
+//! How much to move, and in what unit.
 
 use super::env::LbEnv;
 use super::find_busiest_group::SdLbStats;
@@ -40,7 +40,7 @@ impl LbEnv<'_> {
         if busiest.group_type > GroupType::FullyBusy && !inside_llc {
             self.migration_type = MigrationType::Util;
             self.imbalance = local.group_capacity.saturating_sub(local.group_util) as i64;
-            // No room by utilisation, which lags behind; but the CPU is idle and tasks wait.
+            // No room by utilisation, which lags; but the CPU is idle and tasks wait.
             if self.is_idle() && self.imbalance == 0 {
                 self.migration_type = MigrationType::Task;
                 self.imbalance = 1;
@@ -51,7 +51,7 @@ impl LbEnv<'_> {
         let (difference, even) = if busiest.group_weight == 1 || sds.prefer_sibling {
             (self.sibling_imbalance(sds), Reason::LbBalanced)
         } else {
-            // In 32 bits without sign, as the kernel does: below zero is all that there is.
+            // In unsigned 32 bits, as in the kernel: a negative difference is very large.
             (i64::from(local.idle_cpus.wrapping_sub(busiest.idle_cpus)), Reason::LbIdleEven)
         };
         let rule = kernel.rules.lb_numa_imbalance;
@@ -77,8 +77,8 @@ impl LbEnv<'_> {
                 return Reason::LbBalanced;
             }
         }
-        // Neither below the average here nor above it there. Differences are taken without
-        // sign, as the kernel does: below zero is a very large number.
+        // Neither below the average here nor above it there. Differences are unsigned, as in the kernel: a
+        // negative one is a very large number.
         let give = sds.busiest.avg_load.wrapping_sub(sds.avg_load).wrapping_mul(sds.busiest.group_capacity);
         let take = sds.avg_load.wrapping_sub(sds.local.avg_load).wrapping_mul(sds.local.group_capacity);
         self.migration_type = MigrationType::Load;
@@ -86,7 +86,7 @@ impl LbEnv<'_> {
         Reason::LbBalanced
     }
 
-    /// Tasks that sibling groups differ by, weighed by their cores from v6.4 on.
+    /// The difference of sibling groups in tasks, weighted by their cores from v6.4 on.
     ///
     /// Kernel: sibling_imbalance(), kernel/sched/fair.c, v6.12.
     pub(super) fn sibling_imbalance(&self, sds: &SdLbStats) -> i64 {
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn of_an_overloaded_group_with_more_idle_cpus_as_many_as_there_are() {
-        // The groups are clusters, and tasks are not spread over them, as CPUs differ.
+        // The groups are clusters, over which tasks are not spread, as CPUs differ in capacity.
         for kernel in ["v5.18", "v6.1", "v6.12", "v7.2"] {
             check_pass(
                 kernel,

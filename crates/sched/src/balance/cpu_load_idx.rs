@@ -1,7 +1,7 @@
 //! v4.13: past loads of a CPU, each smoother than the one before.
 //!
-//! At each tick `cpu_load[i]` moves by 1/2^i towards the present load. A CPU that slept
-//! through ticks catches up at its next one.
+//! At each tick `cpu_load[i]` moves by 1/2^i towards the current load. A CPU that slept through ticks catches
+//! up at its next one.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -44,8 +44,8 @@ fn decay_load_missed(mut load: u64, mut missed: u64, index: usize) -> u64 {
     load
 }
 
-/// Moves past loads towards the present one; `pending` ticks passed since the last time,
-/// all but the last of them idle.
+/// Moves past loads towards the current one; `pending` ticks passed since the last time, all but the last of
+/// them idle.
 ///
 /// Kernel: cpu_load_update(), kernel/sched/fair.c, v4.13.
 fn update(cpu_load: &mut [u64; CPU_LOAD_IDX_MAX], load: u64, pending: u64) {
@@ -76,7 +76,7 @@ impl Sched {
         }
     }
 
-    /// Load with which a CPU counts when it may give: the lower of past and present.
+    /// The load of a CPU as a source: the lower of past and current.
     ///
     /// Kernel: source_load(), kernel/sched/fair.c, v4.13.
     pub fn source_load(&self, cpu: CpuId, index: u8) -> u64 {
@@ -87,7 +87,7 @@ impl Sched {
         present.min(self.rqs[cpu].cpu_load[usize::from(index) - 1])
     }
 
-    /// Load with which a CPU counts when it may receive: the higher of past and present.
+    /// The load of a CPU as a destination: the higher of past and current.
     ///
     /// Kernel: target_load(), kernel/sched/fair.c, v4.13.
     pub fn target_load(&self, cpu: CpuId, index: u8) -> u64 {
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_bias_makes_givers_light_and_receivers_heavy() {
         use crate::drawing::draw;
-        // At present 2048; over the last ticks 512, over more of them 4096.
+        // Currently 2048; over the last ticks 512, over more of them 4096.
         let loads = |kernel: &str| {
             let mut sched = draw(kernel, "1x1x2 | 0[a* b]").sched;
             sched.rqs[CpuId(0)].cpu_load = [2048, 512, 4096, 0, 0];

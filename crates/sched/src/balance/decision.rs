@@ -1,4 +1,4 @@
-//! What a balance pass decided, and all that follows from it.
+//! What a balance pass decided, and its consequences.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use schedlab_units::TaskId;
 use super::SgLbStats;
 use crate::{IdleType, Reason, SdId, SgId, SharedId};
 
-/// In what an imbalance is counted.
+/// The unit of an imbalance.
 ///
 /// Kernel: enum migration_type, kernel/sched/fair.c, v7.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,17 +50,17 @@ pub enum NotMoved {
     NotAllowed,
     /// It is running.
     Running,
-    /// It ran there not long ago.
+    /// It ran there recently.
     CacheHot,
     /// v7.2: asleep, only its lag is still queued.
     Delayed,
-    /// v7.2: it is not eligible, so it would not run there at once either.
+    /// v7.2: it is not eligible, so it would not run at once on the destination either.
     Ineligible,
     /// v7.2: it would leave its last-level cache.
     LeavesLlc,
-    /// v7.2: another last-level cache is wanted.
+    /// v7.2: the pass looks for tasks of another last-level cache.
     OtherLlc,
-    /// More than what is to be moved.
+    /// Larger than the imbalance.
     TooLarge,
     /// LB_MIN: not worth it.
     TooSmall,
@@ -71,21 +71,21 @@ pub enum NotMoved {
 /// One step of a pass, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A task is taken off its queue, bound for a CPU.
+    /// A task is detached from its queue, to be moved to a CPU.
     Detach {
         /// The task.
         task: TaskId,
         /// To.
         to: CpuId,
     },
-    /// A candidate is passed over and goes to the far end of the list.
+    /// A candidate is passed over and moves to the far end of the list.
     Skip {
         /// The task.
         task: TaskId,
         /// Why.
         why: NotMoved,
     },
-    /// All that were taken off are queued on this CPU, the last one first.
+    /// All detached tasks are queued on this CPU, the last one first.
     Attach {
         /// To.
         to: CpuId,
@@ -97,7 +97,7 @@ pub enum Step {
 pub struct GroupSeen {
     /// Which.
     pub group: SgId,
-    /// Whether it is the one to be helped.
+    /// Whether it is the local group.
     pub local: bool,
     /// Its statistics.
     pub stats: SgLbStats,
@@ -112,51 +112,51 @@ pub struct BalanceDecision {
     pub sd: SdId,
     /// Occasion.
     pub idle: IdleType,
-    /// Why it ended as it did.
+    /// The reason for the result.
     pub reason: Reason,
-    /// The number that decided, with its name; for people.
+    /// The number that decided, with its name, for explanations.
     pub number: Option<(&'static str, i64)>,
     /// Busiest group.
     pub busiest: Option<SgId>,
     /// Busiest CPU of that group.
     pub src: Option<CpuId>,
-    /// CPUs whose tasks were looked at, the last of them `src`.
+    /// CPUs whose tasks were examined, the last of them `src`.
     pub sources: Vec<CpuId>,
     /// In what the imbalance is counted.
     pub migration_type: MigrationType,
     /// How much was found, 0 if balanced.
     pub imbalance: i64,
-    /// Groups in the order they were looked at; kept only when decisions are recorded.
+    /// Groups in the order they were examined; kept only when decisions are recorded.
     pub groups: Vec<GroupSeen>,
-    /// CPUs looked at: the cost of the pass.
+    /// CPUs examined: the cost of the pass.
     pub examined: u32,
     /// The steps taken for tasks.
     pub steps: Vec<Step>,
     /// Tasks moved.
     pub moved: u32,
-    /// The stopper of `src` is to push its running task to `cpu`.
+    /// The stopper of `src` must push its running task to `cpu`.
     pub active: bool,
-    /// v7.2: the stopper is to move only what prefers the destination's cache.
+    /// v7.2: the stopper moves only a task that prefers the destination's cache.
     pub active_llc: bool,
-    /// False: levels above need no pass, another CPU of the group makes it.
+    /// False: the levels above need no pass, as another CPU of the group makes it.
     pub continue_balancing: bool,
 
     /// Failed passes of the domain afterwards.
     pub nr_balance_failed: u32,
     /// Balance interval of the domain afterwards, ms.
     pub balance_interval: u64,
-    /// What the parent's local group is marked with: an imbalance that affinity caused.
+    /// The mark of the parent's local group: whether affinity caused an imbalance.
     pub group_imbalance: Option<bool>,
-    /// Whether some CPU has several tasks, when the pass saw all CPUs.
+    /// Whether any CPU has several tasks, if the pass examined all CPUs.
     pub overload: Option<bool>,
-    /// SIS_UTIL: CPUs an idle search may look at.
+    /// SIS_UTIL: how many CPUs an idle search may examine.
     pub nr_idle_scan: Option<(SharedId, u32)>,
     /// v7.2: utilisation and capacity of last-level caches.
     pub llc_stats: Vec<(SharedId, u64, u64)>,
 }
 
 impl BalanceDecision {
-    /// Tasks in the order they are taken, with where they go.
+    /// Tasks in the order they are detached, with their destinations.
     pub fn moves(&self) -> impl Iterator<Item = (TaskId, CpuId)> + '_ {
         self.steps.iter().filter_map(|step| match *step {
             Step::Detach { task, to } => Some((task, to)),

@@ -1,8 +1,8 @@
-//! Which tasks of the source go.
+//! Which tasks of the source are moved.
 //!
-//! Candidates come from the far end of the CPU's list of fair tasks: those that ran
-//! longest ago (v5.5 on), or those queued last (v4.13). A candidate passed over goes to
-//! the other end, so the next pass meets another one first.
+//! Candidates come from the far end of the CPU's list of fair tasks: those that ran longest ago (v5.5 on), or
+//! those queued last (v4.13). A candidate that is passed over moves to the other end, so the next pass begins
+//! with another one.
 
 use schedlab_units::TaskId;
 
@@ -26,7 +26,7 @@ impl LbEnv<'_> {
         self.loop_break = SCHED_NR_MIGRATE_BREAK;
     }
 
-    /// The candidate at the far end of what is left of the list.
+    /// The candidate at the far end of the rest of the list.
     fn candidate(&mut self) -> Option<TaskId> {
         let Some(task) = self.cursor else {
             let (at, task) = self.next_skipped()?;
@@ -37,7 +37,7 @@ impl LbEnv<'_> {
         Some(task)
     }
 
-    /// The next candidate that was passed over, and its place among the steps.
+    /// The next candidate that was passed over, and the index of its step.
     fn next_skipped(&self) -> Option<(usize, TaskId)> {
         let steps = self.steps.iter().enumerate().skip(self.skipped);
         let mut skipped = steps.filter_map(|(at, step)| match *step {
@@ -61,7 +61,7 @@ impl LbEnv<'_> {
         self.cursor.is_some() || self.next_skipped().is_some()
     }
 
-    /// Takes tasks until the imbalance is used up; returns how many.
+    /// Detaches tasks until the imbalance is used up; returns how many.
     ///
     /// Kernel: detach_tasks(), kernel/sched/fair.c, v7.2, v6.12, v5.18, v5.5 and v4.13.
     pub(super) fn detach_tasks(&mut self) -> u32 {
@@ -73,7 +73,7 @@ impl LbEnv<'_> {
         let one_is_enough = self.idle == IdleType::NewlyIdle && kernel.preempt.is_preemption();
         let mut detached = 0;
         while self.imbalance > 0 && self.has_candidate() {
-            // Not all: what is emptied would only come back for more.
+            // Not all: a CPU that is emptied would only pull again.
             if self.is_idle() && self.src_nr_running <= 1 {
                 break;
             }
@@ -105,7 +105,7 @@ impl LbEnv<'_> {
         detached
     }
 
-    /// What a task takes off the imbalance, unless it is too large for it.
+    /// How much a task reduces the imbalance, unless it is too large.
     fn fits_imbalance(&self, task: TaskId) -> Result<i64, NotMoved> {
         let sched = self.sched;
         let failed = self.failed_before;
@@ -147,7 +147,7 @@ impl LbEnv<'_> {
         }
     }
 
-    /// Load of a candidate at its root, after what was taken off its queue already.
+    /// Load of a candidate at its root, given the tasks already detached from its queue.
     fn task_h_load(&self, task: TaskId) -> u64 {
         let se = &self.sched.task(task).se;
         let cfs = se.cfs_rq.expect("a candidate is queued");
@@ -157,8 +157,8 @@ impl LbEnv<'_> {
         se.avg.load_avg * self.view.cfs_rq_h_load(cfs) / (left + 1)
     }
 
-    /// Notes that a task goes, and what that changes in the loads of those that are left: its dequeue brings its load and
-    /// that of its queue up to date before it is taken off.
+    /// Notes that a task is detached, and the effect on the loads of the remaining tasks: its dequeue updates its load
+    /// and that of its queue before it is removed.
     ///
     /// Kernel: detach_task(), dequeue_entity(), migrate_task_rq_fair(), kernel/sched/fair.c, v6.12 and v4.13.
     fn detach(&mut self, task: TaskId) {
@@ -179,7 +179,7 @@ impl LbEnv<'_> {
         self.steps.push(Step::Detach { task, to: self.dst_cpu });
     }
 
-    /// A dequeue brings the averages of a queue and of those above it up to date: what was noted before goes.
+    /// A dequeue updates the averages of a queue and of those above it: earlier notes are dropped.
     ///
     /// Kernel: dequeue_entity(), update_cfs_rq_load_avg(), kernel/sched/fair.c, v4.13.
     fn take_off_noted(&mut self, cfs: CfsRqId) {
@@ -204,7 +204,7 @@ impl LbEnv<'_> {
     }
 }
 
-/// A value halved `shift` times, at most to nothing.
+/// A value halved `shift` times, at most to zero.
 ///
 /// Kernel: shr_bound(), kernel/sched/sched.h, v5.18.
 fn shr_bound(value: u64, shift: u32) -> u64 {
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn load_that_leaves_is_noticed_at_once_or_one_task_later() {
-        // Six tasks of 1024 each: what is left counts the more, the less is left.
+        // Six tasks of 1024 each: the fewer are left, the more each counts.
         let taken = |kernel: &str| {
             let pass = Pass::new(kernel, "1x1x2 | 0[] 1[a* b c d e f]", "cpu=0 idle");
             let mut env = LbEnv::new(&pass.drawn.sched, pass.cpu, pass.sd, pass.idle, NOW);
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_pass_of_bound_tasks_looks_on_until_one_may_go() {
-        // Two of four may be looked at, and both are bound.
+        // Two of four may be examined, and both are bound.
         check_kernels(
             "+nr_migrate=2",
             "1x1x4 | 0[a* b c d] 1[]",

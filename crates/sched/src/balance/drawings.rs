@@ -51,7 +51,7 @@ impl Pass {
             }
         }
         pass.sd = pass.drawn.sched.domains.walk(pass.cpu).nth(level).expect("so many levels").0;
-        // v4.13 looks at past loads too: the drawn state has been so for long.
+        // v4.13 uses past loads too: the drawn state has lasted for long.
         for cpu in (0..pass.drawn.sched.rqs.len()).map(CpuId::from) {
             let load = pass.drawn.sched.cpu_load(cpu);
             pass.drawn.sched.rqs[cpu].cpu_load = [load; 5];
@@ -130,7 +130,7 @@ impl Pass {
         }
         for (at, step) in decision.steps.iter().enumerate() {
             words += &match *step {
-                // Some kernels go round and round; once is enough to read.
+                // Some kernels repeat the scan; one round is enough to print.
                 Step::Skip { .. } if decision.steps[..at].contains(step) => String::new(),
                 Step::Detach { task, to } => format!(", {} to {to}", self.name(task)),
                 Step::Skip { task, why } => format!(", {} {why:?}", self.name(task)),
@@ -170,7 +170,7 @@ pub(crate) fn queues(drawn: &Drawn) -> String {
     text
 }
 
-/// A drawing whose idle CPUs stopped their ticks, all of it up to date.
+/// A drawing whose idle CPUs have stopped their ticks, with all averages up to date.
 pub(crate) fn settled(kernel: &str, drawing: &str) -> Drawn {
     let mut drawn = draw(kernel, drawing);
     for cpu in (0..drawn.sched.rqs.len()).map(CpuId::from) {

@@ -1,9 +1,8 @@
-//! The surroundings of one pass, as `struct lb_env`, and the notes it takes.
+//! The environment of one pass, as `struct lb_env`, and its notes.
 //!
-//! A pass goes round several times: when all candidates of a queue are bound
-//! elsewhere the next busiest is tried, and tasks that may not run on the destination
-//! may be given to a neighbour of it. All of this is decided on the notes kept here,
-//! without touching the state.
+//! A pass may try several times: if all candidates of a queue are bound elsewhere the next busiest is tried,
+//! and tasks that may not run on the destination may be moved to a neighbour of it. All of this is decided on
+//! the notes kept here, without changing the state.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -16,42 +15,42 @@ use crate::{
     CfsRqId, DstGroup, IdleType, Sched, SchedDomain, SchedGroup, SdFlags, SdId, SgId, SharedId, View,
 };
 
-/// Tasks looked at before the queue's lock is given up for a moment.
+/// Tasks examined before the queue's lock is briefly released.
 pub(super) const SCHED_NR_MIGRATE_BREAK: u32 = 32;
 
-/// Why a pass takes a task at all: what holds for every candidate.
+/// Flags of a pass that hold for all candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
-    /// Nothing seen so far may run on the destination.
+    /// No task examined so far may run on the destination.
     pub all_pinned: bool,
-    /// Something may run only elsewhere.
+    /// Some task may only run elsewhere.
     pub some_pinned: bool,
-    /// Something may run on a neighbour of the destination.
+    /// Some task may run on a neighbour of the destination.
     pub dst_pinned: bool,
-    /// Many were looked at; go on with a new lock.
+    /// Many were examined; continue after releasing the lock.
     pub need_break: bool,
     /// Active balancing.
     pub active: bool,
     /// v7.2: active balancing towards a preferred cache.
     pub active_llc: bool,
-    /// v7.2: something stayed for its cache's sake.
+    /// v7.2: some task stayed because of its preferred cache.
     pub llc_pinned: bool,
 }
 
-/// The surroundings of one pass.
+/// The environment of one pass.
 pub(super) struct LbEnv<'a> {
-    /// The window, and the state and the instant behind it.
+    /// The window on the state at an instant.
     pub view: View<'a>,
     pub sched: &'a Sched,
     pub now: Time,
     pub sd_id: SdId,
     pub sd: &'a SchedDomain,
     pub idle: IdleType,
-    /// CPU that is to receive; changes when tasks are bound to a neighbour.
+    /// The destination; changes when tasks may only run on a neighbour.
     pub dst_cpu: CpuId,
     pub new_dst_cpu: CpuId,
     pub src_cpu: CpuId,
-    /// CPUs of the span that are out of the game.
+    /// CPUs of the span that are excluded.
     pub without: Vec<CpuId>,
     pub flags: Flags,
     pub imbalance: i64,
@@ -64,35 +63,35 @@ pub(super) struct LbEnv<'a> {
     pub loop_break: u32,
     pub loop_max: u32,
 
-    /// CPUs looked at.
+    /// CPUs examined.
     pub examined: Cell<u32>,
-    /// Groups seen; filled when decisions are recorded.
+    /// Groups examined; filled when decisions are recorded.
     pub groups: Vec<GroupSeen>,
     pub overload: Option<bool>,
     pub nr_idle_scan: Option<(SharedId, u32)>,
     pub llc_stats: Vec<(SharedId, u64, u64)>,
 
     pub steps: Vec<Step>,
-    /// Tasks on the source that are left, of all classes.
+    /// Remaining tasks on the source, of all classes.
     pub src_nr_running: u32,
-    /// Tasks on the destination, those that were moved there included.
+    /// Tasks on the destination, including those moved there.
     pub dst_nr_running: u32,
     /// Next candidate of the source's list; see [`LbEnv::candidate`].
     pub cursor: Option<TaskId>,
-    /// The step from which passed-over tasks are considered again, behind all others.
+    /// The step from which passed-over tasks are considered again, after all others.
     pub skipped: usize,
     /// Load that left each queue.
     pub detached_load: Vec<Detached>,
 }
 
-/// Load of tasks that left a queue in the course of a pass.
+/// Load of tasks that left a queue during a pass.
 pub(super) struct Detached {
     pub cfs: CfsRqId,
-    /// Taken off the queue's average.
+    /// Subtracted from the queue's average.
     pub off: u64,
-    /// The queue's average before that, brought up to date.
+    /// The queue's average before that, after its update.
     pub aged: Option<u64>,
-    /// Up to v4.14: noted, to be taken off when the average is next brought up to date.
+    /// Up to v4.14: noted, to be subtracted at the next update of the average.
     pub noted: u64,
 }
 
@@ -170,14 +169,14 @@ impl<'a> LbEnv<'a> {
         self.without.is_empty() || !self.without.contains(&cpu)
     }
 
-    /// A CPU is looked at.
+    /// A CPU is examined.
     #[inline]
     pub fn examine(&self, cpu: CpuId) {
         self.examined.set(self.examined.get() + 1);
         self.sched.looked.note(cpu);
     }
 
-    /// All CPUs of a group are looked at.
+    /// All CPUs of a group are examined.
     #[inline]
     pub fn examine_group(&self, group: &SchedGroup) {
         self.examined.set(self.examined.get() + group.group_weight);

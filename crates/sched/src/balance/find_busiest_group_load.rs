@@ -1,9 +1,8 @@
-//! Which group of a domain has most to give, by load averages alone (v4.13).
+//! The busiest group of a domain, by load averages alone (v4.13).
 //!
-//! Every group has a load per capacity; the domain has an average; the busiest group
-//! gives what brings both it and the local group nearest to that average. Past loads
-//! make the pass conservative: a CPU that may give counts with the lower of its past
-//! and present load, one that receives with the higher.
+//! Every group has a load per capacity, and the domain has an average. The amount moved from the busiest
+//! group brings it and the local group as close as possible to that average. Past loads make the pass
+//! conservative: a source counts with the lower of its past and current load, a destination with the higher.
 
 use super::env::LbEnv;
 use super::find_busiest_group::{Balanced, sched_asym_prefer};
@@ -12,7 +11,7 @@ use crate::wakeup::fits_capacity;
 use crate::{IdleType, Reason, SchedGroup, SdFlags, SgId};
 use schedlab_topology::CpuId;
 
-/// Statistics of a group: what later kernels know, and what only this form needs.
+/// Statistics of a group: those of later kernels, and those that only this form needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LoadStats {
     stats: SgLbStats,
@@ -33,7 +32,7 @@ struct SdLoadStats {
 }
 
 impl LbEnv<'_> {
-    /// The busiest group, if it should give; sets how much load.
+    /// The busiest group, if load should be moved from it; sets how much.
     ///
     /// Kernel: find_busiest_group(), kernel/sched/fair.c, v4.13.
     pub(super) fn find_busiest_group_by_load(&mut self) -> Result<SgId, Balanced> {
@@ -48,8 +47,8 @@ impl LbEnv<'_> {
         }
         sds.avg_load = 1024 * sds.total_load / sds.total_capacity;
         self.worth_balancing_load(&sds)?;
-        // It gives even if the imbalance is nothing, or less than any of its tasks: the pass then fails, and
-        // failures bring the stopper.
+        // It is the source even if the imbalance is zero, or less than any of its tasks: the pass then fails,
+        // and failures lead to active balancing.
         self.imbalance = self.load_imbalance(&mut sds) as i64;
         Ok(group)
     }
@@ -118,7 +117,7 @@ impl LbEnv<'_> {
             let local = self.is_local(id, group);
             let mut stats = self.group_load_stats(group, local, &mut overload);
             if !local {
-                // Excess tasks should go to siblings first: the group counts as full.
+                // Excess tasks should move to siblings first: the group counts as full.
                 let here = &sds.local.stats;
                 if prefer_sibling
                     && here.has_capacity(features, pct)
@@ -196,7 +195,7 @@ impl LbEnv<'_> {
             return false;
         }
         if self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) && new.sum_nr_running <= new.group_weight {
-            // Do not pull from stronger CPUs what they can well do.
+            // Do not pull tasks from larger CPUs that have room for them.
             let domains = &self.sched.domains;
             let local = domains.sg(self.sd.groups.local());
             let capacity = |sg: &SchedGroup| domains.sgcs[sg.sgc as usize].min_capacity;
@@ -238,8 +237,8 @@ impl LbEnv<'_> {
         raised.unwrap_or(imbalance)
     }
 
-    /// Less than a task is out of balance: an average task moves if that helps. None if not, so that only
-    /// smaller ones may.
+    /// The imbalance is less than a task: an average task moves if that helps. If not, `None`: only smaller
+    /// ones may move.
     ///
     /// Kernel: fix_small_imbalance(), kernel/sched/fair.c, v4.13.
     fn fix_small_imbalance(&self, sds: &mut SdLoadStats) -> Option<u64> {
@@ -257,7 +256,7 @@ impl LbEnv<'_> {
         if busiest.avg_load + scaled >= local.avg_load + scaled * tasks {
             return Some(busy_task);
         }
-        // Capacity in use now, and if one task were moved.
+        // Capacity in use now, and after moving one task.
         let now = busiest.group_capacity * busy_task.min(busiest.avg_load)
             + local.group_capacity * local_task.min(local.avg_load);
         let mut moved = 0;

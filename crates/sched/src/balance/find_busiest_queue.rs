@@ -1,4 +1,4 @@
-//! Which CPU of the busiest group gives.
+//! Which CPU of the busiest group is the source.
 
 use schedlab_topology::CpuId;
 
@@ -8,7 +8,7 @@ use super::find_busiest_group::capacity_greater;
 use crate::{AsymGroups, AsymPacking, BalanceModel, Feature, QueueGives, SdFlags, SgId};
 
 impl LbEnv<'_> {
-    /// The CPU with most of what is to be moved; the first of equals.
+    /// The CPU with most load, utilisation or tasks to move; the first of equals.
     ///
     /// Tasks are not distinguished by NUMA locality: NUMA balancing is not modelled.
     ///
@@ -67,7 +67,7 @@ impl LbEnv<'_> {
         busiest
     }
 
-    /// A CPU of this capacity would rather keep its only task than lose it to the destination.
+    /// Whether a CPU of this capacity keeps its only task rather than lose it to the destination.
     fn is_as_large(&self, capacity: u64) -> bool {
         let dst = self.sched.capacity_of(self.dst_cpu);
         match self.sched.kernel.rules.asym_groups {
@@ -76,8 +76,8 @@ impl LbEnv<'_> {
         }
     }
 
-    /// Though a CPU is as large as the destination, its only task does better there: a thread beside it is busy, or both are
-    /// of clusters, whose load is to be even.
+    /// Whether the only task of a CPU as large as the destination does better there: a sibling thread is busy, or both
+    /// CPUs belong to clusters, over which load should be even.
     fn gives_its_task(&self, cpu: CpuId) -> bool {
         let sched = self.sched;
         let capacity = |cpu: CpuId| sched.rqs[cpu].cpu_capacity_orig;
@@ -86,7 +86,7 @@ impl LbEnv<'_> {
         sched.kernel.has(Feature::AsymCoreGives) && (shared || equal)
     }
 
-    /// The CPU comes before the destination in the order of CPUs. Up to v5.15 only the group is asked for that.
+    /// Whether the CPU is preferred to the destination by priority. Up to v5.15 only the group is checked.
     fn keeps_its_task(&self, cpu: CpuId) -> bool {
         match self.sched.kernel.rules.asym_packing {
             AsymPacking::Prefer => false,

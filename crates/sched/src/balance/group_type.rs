@@ -1,8 +1,7 @@
-//! How busy a group of CPUs is: one word, ordered by how much it wants to give.
+//! How busy a group of CPUs is: a type, ordered by the need to move load away.
 //!
-//! Fork placement and balancing classify groups alike, each from statistics of its own.
-//! The order of the words is the order of pulling: a group is only compared by numbers
-//! with a group of the same type.
+//! Fork placement and balancing classify groups in the same way, each from its own statistics. The order of
+//! the types is the order of pulling: only groups of the same type are compared by numbers.
 
 use crate::group_sums::CpuStats;
 use crate::{Feature, Features};
@@ -15,17 +14,17 @@ pub enum GroupType {
     /// Capacity is left for more tasks.
     #[default]
     HasSpare,
-    /// Just used up; tasks do not compete.
+    /// Fully used; tasks do not compete.
     FullyBusy,
     /// A task is too large for its CPU, or its CPU lost much capacity.
     MisfitTask,
     /// v6.5 on: a core with several busy threads, which an idle core could relieve.
     SmtBalance,
-    /// A CPU of higher priority could take over.
+    /// A CPU of higher priority could run its tasks.
     AsymPacking,
     /// Affinity kept an earlier pass from balancing.
     Imbalanced,
-    /// v7.2: tasks here would rather be in the destination's last-level cache.
+    /// v7.2: tasks here prefer the destination's last-level cache.
     LlcBalance,
     /// More tasks than capacity.
     Overloaded,
@@ -83,7 +82,7 @@ pub struct SgLbStats {
 }
 
 impl SgLbStats {
-    /// Takes over what is a sum over the CPUs; fair tasks as balancing counts them.
+    /// Sets the sums over the CPUs; fair tasks as balancing counts them.
     #[inline]
     pub(crate) fn set_sums(&mut self, sums: &CpuStats) {
         self.group_load = sums.load;
@@ -128,7 +127,7 @@ impl SgLbStats {
                 && self.group_capacity * 100 > self.group_util * u64::from(imbalance_pct)
     }
 
-    /// Whether there are more tasks than CPUs, and they want more than there is.
+    /// Whether there are more tasks than CPUs, and they need more than the capacity.
     ///
     /// Kernel: group_is_overloaded(), kernel/sched/fair.c, v6.12, v5.5 and v4.13.
     #[inline]

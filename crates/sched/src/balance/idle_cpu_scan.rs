@@ -1,15 +1,15 @@
-//! SIS_UTIL: how many CPUs an idle search may look at, computed by the balancer.
+//! SIS_UTIL: how many CPUs an idle search may examine, computed by the balancer.
 //!
-//! The busier a cache's span is the fewer idle CPUs are left, and the less a search is
-//! worth. The balancer sums up utilisation anyway, so it leaves the limit behind: all
-//! CPUs when nothing runs, none from 85 % on, a falling parabola between.
+//! The busier the CPUs of a cache are, the fewer are idle, and the less a search is worth. The balancer sums
+//! up utilisation anyway, so it sets the limit: all CPUs when nothing runs, none from 85 % on, a falling
+//! parabola between.
 
 use schedlab_topology::CpuId;
 
 use super::env::LbEnv;
 use crate::{Feature, IdleType, Sched};
 
-/// CPUs a search may look at in a span of `weight` CPUs.
+/// How many CPUs a search may examine in a span of `weight` CPUs.
 ///
 /// Kernel: update_idle_cpu_scan(), kernel/sched/fair.c, v6.1.
 pub fn nr_idle_scan(sum_util: u64, weight: u64, imbalance_pct: u64) -> u32 {
@@ -19,7 +19,7 @@ pub fn nr_idle_scan(sum_util: u64, weight: u64, imbalance_pct: u64) -> u32 {
 }
 
 impl Sched {
-    /// Sets the limit in the last-level cache of a CPU as a pass would that finds so much in use.
+    /// Sets the limit in the last-level cache of a CPU, as a pass that finds this utilisation.
     pub fn bound_idle_scans(&mut self, cpu: CpuId, sum_util: u64) {
         let shortcuts = &self.domains.per_cpu[cpu];
         if let (true, Some(llc), Some(shared)) =
@@ -33,7 +33,8 @@ impl Sched {
 }
 
 impl LbEnv<'_> {
-    /// Notes the limit if this pass saw a whole last-level cache, or a domain with all capacities that has its own.
+    /// Notes the limit if this pass examined a whole last-level cache, or a domain with all capacities that has its
+    /// own.
     ///
     /// Kernel: update_idle_cpu_scan(), kernel/sched/fair.c, v7.2 and v6.1.
     pub(super) fn update_idle_cpu_scan(&mut self, sum_util: u64) {

@@ -1,4 +1,4 @@
-//! A running task that is too large for its CPU, on machines whose CPUs differ.
+//! A running task that is too large for its CPU, on machines with CPUs of different capacity.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -7,7 +7,7 @@ use crate::wakeup::util_fits_cpu;
 use crate::{MisfitMark, Sched, SchedDomain, View};
 
 impl Sched {
-    /// Whether a task fits a CPU, its clamps considered.
+    /// Whether a task fits a CPU, considering its clamps.
     ///
     /// Kernel: task_fits_cpu(), kernel/sched/fair.c, v6.12.
     pub(crate) fn task_fits_cpu(&self, task: TaskId, cpu: CpuId, now: Time) -> bool {
@@ -31,7 +31,7 @@ impl Sched {
         self.rqs[cpu].misfit_task_load = misfit.map_or(0, |task| self.task_h_load(task, now).max(1));
     }
 
-    /// Whether a task may use a larger CPU than the one on which it runs, if that is asked for.
+    /// Whether a task may use a larger CPU than the one on which it runs, in kernels that check this.
     ///
     /// Kernel: set_task_max_allowed_capacity(), kernel/sched/fair.c, v6.12.
     fn may_go_higher(&self, task: TaskId, cpu: CpuId) -> bool {
@@ -41,7 +41,7 @@ impl Sched {
             || allowed.any(|other| capacity(other) > capacity(cpu))
     }
 
-    /// Whether a task was noted that others may help.
+    /// Whether a misfit task was noted that another CPU may take.
     ///
     /// Kernel: check_misfit_status(), kernel/sched/fair.c, v6.1 and v6.12.
     pub(super) fn check_misfit_status(&self, cpu: CpuId, sd: &SchedDomain) -> bool {
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn on_the_largest_cpu_nobody_can_help() {
-        // Noted on a small CPU, on a large one, and on a small one with large ones forbidden; then the CPU that asks
-        // for help.
+        // Noted on a small CPU, on a large one, and on a small one without access to large ones; then the CPU that
+        // requests help.
         let noted = |kernel: &str| {
             let mut drawn = draw(kernel, "1x1x4:capacity=0-1/446 | 0[a*] 1[c*] 2[b*]");
             for (name, cpu, allowed) in [("a", 0, "0-3"), ("b", 2, "0-3"), ("c", 1, "0-1")] {

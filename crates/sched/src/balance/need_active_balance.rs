@@ -41,12 +41,12 @@ impl LbEnv<'_> {
         matches!(self.migration_type, MigrationType::Misfit | MigrationType::LlcTask)
     }
 
-    /// The order of CPUs says that the task belongs to the destination.
+    /// By CPU priority the task belongs on the destination.
     ///
     /// Kernel: asym_active_balance(), kernel/sched/fair.c, v6.12 and v5.5.
     fn asym_active_balance(&self) -> bool {
         let sched = self.sched;
-        // v4.13 asks the order of CPUs only when newly idle.
+        // v4.13 checks CPU priority only when newly idle.
         let asym_time = match sched.kernel.rules.balance_model {
             BalanceModel::Load => self.idle == IdleType::NewlyIdle,
             BalanceModel::Types => self.is_idle(),

@@ -1,9 +1,8 @@
 //! Looking for work before a CPU goes idle.
 //!
-//! It is worth the time only if the CPU will be idle for longer than the search takes, so
-//! each domain remembers how long its passes took and the CPU how long it is idle on
-//! average. Some kernels besides draw lots: a domain is visited as often as it gave
-//! something lately (NI_RANDOM).
+//! It is worth the time only if the CPU will be idle for longer than the search takes, so each domain
+//! remembers how long its passes took and the CPU how long it is idle on average. Some kernels also decide at
+//! random: the probability of visiting a domain is its recent success rate (NI_RANDOM).
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -14,7 +13,7 @@ use crate::{Feature, IdleType, NewidleAges, NewidleGate, Reason, Sched, SdFlags,
 /// What newly idle balancing did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewidleOutcome {
-    /// The CPU has work now: fair tasks, pulled or come by themselves.
+    /// Fair tasks that the CPU now has: pulled, or queued by others.
     pub pulled: u32,
     /// There is work of a higher class: the pick must start again.
     pub higher_class: bool,
@@ -22,11 +21,11 @@ pub struct NewidleOutcome {
     pub reason: Reason,
     /// Time it took, ns.
     pub cost_ns: u64,
-    /// CPUs looked at.
+    /// CPUs examined.
     pub examined: u32,
 }
 
-/// A newly idle CPU, and what came of it.
+/// A newly idle CPU, and the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newidle {
     /// The CPU.
@@ -35,7 +34,7 @@ pub struct Newidle {
     pub outcome: NewidleOutcome,
     /// How long it is idle on average, ns.
     pub avg_idle: u64,
-    /// What its lowest domain took at most, ns; none if it is in no domain.
+    /// The longest pass over its lowest domain, ns; `None` if it is in no domain.
     pub max_cost: Option<u64>,
 }
 
@@ -78,7 +77,7 @@ impl Sched {
             return outcome;
         }
         let Some(base) = self.domains.per_cpu[cpu].base else {
-            // Earlier kernels look whether there are domains only after the averages are up to date.
+            // Earlier kernels check for domains only after updating the averages.
             if self.kernel.rules.newidle_gate == NewidleGate::MigrationCost
                 && self.domains.overload
                 && avg_idle >= self.kernel.tunables.migration_cost_ns
@@ -103,8 +102,8 @@ impl Sched {
         self.finish_newidle(cpu, outcome, now)
     }
 
-    /// Why a CPU does not even begin: nothing to pull anywhere, or too little time for its
-    /// lowest domain. None if it does.
+    /// Why a CPU does not even begin: nothing to pull anywhere, or too little time for its lowest domain.
+    /// `None` if it does.
     ///
     /// Kernel: newidle_balance(), kernel/sched/fair.c, v5.18 and v5.5.
     pub fn newidle_gate(&self, cpu: CpuId, base: SdId) -> Option<Reason> {
@@ -138,7 +137,7 @@ impl Sched {
         let mut spent = 0;
         let mut next = Some(base);
         outcome.reason = Reason::NiNothing;
-        // A pass may shorten the interval of its domain, which earlier kernels see at once.
+        // A pass may shorten the interval of its domain, which earlier kernels use at once.
         let afterwards = self.kernel.rules.newidle_gate == NewidleGate::MigrationCost;
         while let Some(id) = next {
             let sd = self.domains.sd(id);
@@ -205,7 +204,7 @@ impl Sched {
         Some((1024 + weight / 2) / weight)
     }
 
-    /// Remembers how long a pass took, and whether it gave anything.
+    /// Remembers how long a pass took, and whether it moved anything.
     ///
     /// Kernel: update_newidle_cost(), kernel/sched/fair.c, v6.12; newidle_balance(), v5.5.
     fn update_newidle_cost(&mut self, id: SdId, cost: u64, success: u32, now: Time) {
@@ -225,7 +224,7 @@ impl Sched {
         }
     }
 
-    /// Counts a call; after 1024 of them the ratio of successes is taken and both halved.
+    /// Counts a call; after 1024 of them the ratio of successes is computed and both counters are halved.
     ///
     /// Kernel: update_newidle_stats(), kernel/sched/fair.c, v6.12.107 and v7.2.
     fn update_newidle_stats(&mut self, id: SdId, success: u32, now: Time) {
@@ -253,7 +252,7 @@ impl Sched {
         took.pass + u64::from(decision.examined) * took.pass_cpu + u64::from(decision.moved) * took.pass_task
     }
 
-    /// How long the CPU stands still in the middle of work, which the clock takes for work.
+    /// How long the CPU is stopped in the middle of its work, which the clock counts as work.
     fn stalled(&self, begun_after: u64, work: u64) -> u64 {
         match self.stall {
             Some((after, lasts)) if (begun_after..begun_after + work).contains(&after) => lasts,
@@ -330,7 +329,7 @@ mod tests {
         .assert_eq(&found);
     }
 
-    /// What newly idle balancing of CPU 0 gives under each kernel.
+    /// The result of newly idle balancing of CPU 0 under each kernel.
     #[track_caller]
     fn check(with: &str, drawing: &str, domain_cost: u64, expected: Expect) {
         expected.assert_eq(&by_kernel(with, |kernel| {
@@ -525,7 +524,7 @@ mod tests {
             let sched = &mut drawn.sched;
             let base = sched.domains.per_cpu[CpuId(0)].base.unwrap();
             let mut text = String::new();
-            // 512 calls of which 256 gave something are there from the start.
+            // 512 calls, 256 of them successful, are counted from the start.
             for (calls, success) in [(512, 0), (512, 1), (512, 1)] {
                 for _ in 0..calls {
                     sched.update_newidle_stats(base, success, Time(NOW.0 + 1_000_000_000));

@@ -1,8 +1,8 @@
-//! Asking an idle CPU to balance for those whose tick is stopped.
+//! Kicking an idle CPU to balance for those whose tick is stopped.
 //!
 //! A busy CPU that has more than its share notices that at its tick and interrupts one idle CPU. That costs an
-//! interrupt and wakes the other CPU, so it asks only for good reasons; the time before which no CPU asks again is
-//! shared by all.
+//! interrupt and wakes the other CPU, so it does so only for good reasons; the time of the next kick is shared by
+//! all CPUs.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -10,7 +10,7 @@ use schedlab_units::Time;
 use super::find_busiest_group::sched_asym_prefer;
 use crate::{BalanceModel, Effect, Feature, NohzKickNext, Sched, Shared, Ticked};
 
-/// What a CPU is kicked for.
+/// The purpose of a kick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NohzKick {
     /// Balance (NOHZ_BALANCE_KICK).
@@ -46,7 +46,7 @@ impl Sched {
         Ticked { raise_balance: jiffy >= rq.next_balance, nohz_kick: self.nohz_balancer_kick(cpu, jiffy) }
     }
 
-    /// Whether an idle CPU must balance for the idle; which.
+    /// Which idle CPU must balance for the idle ones, if any.
     ///
     /// Kernel: nohz_balancer_kick(), kernel/sched/fair.c, v7.2, v6.12, v5.5; nohz_kick_needed(), v4.13.
     #[inline]
@@ -72,7 +72,7 @@ impl Sched {
         if kick.any() { self.kick_ilb(cpu, kick, jiffy) } else { None }
     }
 
-    /// Reasons of a busy CPU to want help from the idle.
+    /// Reasons of a busy CPU to need help from idle ones.
     fn has_too_much(&self, cpu: CpuId) -> bool {
         let rq = &self.rqs[cpu];
         if rq.nr_running >= 2 {
@@ -99,8 +99,8 @@ impl Sched {
         shortcuts.llc_shared.is_some_and(|shared| self.domains.shared[shared.0 as usize].nr_busy_cpus > 1)
     }
 
-    /// Chooses the first idle CPU without tick and sets what it has to do. None if there
-    /// is none, or it is on its way already.
+    /// Chooses the first idle CPU without tick and sets its work. `None` if there is none, or it has already
+    /// been kicked.
     ///
     /// A CPU counts as tickless until its next tick finds it busy. So the first one may run something by now, and v4.13
     /// then kicks no CPU.
@@ -129,7 +129,7 @@ impl Sched {
         Some(ilb)
     }
 
-    /// The first CPU without tick that is idle; one whose core is idle too goes before it.
+    /// The first idle CPU without tick; one whose core is idle too takes precedence.
     ///
     /// Kernel: find_new_ilb(), kernel/sched/fair.c, v6.12, v7.3.
     fn find_new_ilb(&self, cpu: CpuId) -> Option<CpuId> {
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn where_capacities_differ_only_misfit_tasks_ask() {
-        // Two of a cache are busy; v4.13 does not look at capacities.
+        // Two CPUs of a cache are busy; v4.13 does not check capacities.
         check_kick(
             "1x1x4:capacity=0-1/446 | 0[a*] 1[b*]",
             expect![[r#"
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_kick_puts_the_next_one_off() {
-        // CPU 0 asks for help in balancing, then, with nothing to give, for the load of the idle to be aged.
+        // CPU 0 requests balancing, then, with nothing to move, an update of the idle CPUs' load.
         let next = |kernel: &str| {
             let told = ["0[a* b] 1[] 2[]", "0[a*] 1[] 2[]"].map(|queues| {
                 let mut drawn = settled(kernel, &format!("1x1x3 | {queues}"));

@@ -1,4 +1,4 @@
-//! How uneven NUMA nodes may be left.
+//! How much imbalance between NUMA nodes is tolerated.
 //!
 //! Two tasks that talk to each other are better off on one node even if another is
 //! idle. So a small difference is tolerated while the node is far from full; what
@@ -7,7 +7,7 @@
 use crate::wakeup::{NUMA_IMBALANCE_MIN, adjust_numa_imbalance};
 use crate::{LbNumaImbalance, SchedDomain, SdFlags, SgLbStats};
 
-/// An imbalance between nodes after tolerance. `local` counts without the task that would come.
+/// An imbalance between nodes after tolerance. `local` does not include the task to be moved.
 ///
 /// Kernel: calculate_imbalance(), kernel/sched/fair.c, v5.6, v5.17 and v5.18.
 pub(super) fn after_numa_tolerance(

@@ -12,14 +12,14 @@ impl Sched {
     pub(crate) fn get_sd_balance_interval(&self, sd: &SchedDomain, busy: bool) -> u64 {
         let factor = if busy { u64::from(sd.busy_factor) } else { 1 };
         let mut interval = self.msecs_to_jiffies(sd.balance_interval * factor);
-        // So that busy levels do not come due together.
+        // So that busy levels are not due together.
         if busy && self.kernel.has(Feature::BusyIntervalLessOne) {
             interval = interval.saturating_sub(1);
         }
         interval.clamp(1, self.max_load_balance_interval)
     }
 
-    /// Balances the domains of a CPU from the lowest up, as far as they are due.
+    /// Balances the domains of a CPU that are due, from the lowest up.
     ///
     /// Kernel: rebalance_domains(), kernel/sched/fair.c, v6.1 and v5.5; sched_balance_domains() from v6.10 on.
     pub fn rebalance_domains(&mut self, cpu: CpuId, mut idle: IdleType, now: Time) {
@@ -77,7 +77,7 @@ impl Sched {
         idle != IdleType::Idle && !only_idle_tasks
     }
 
-    /// The balance softirq of a CPU: for the idle if it was kicked for that, else for itself.
+    /// The balance softirq of a CPU: for the idle CPUs if it was kicked for that, else for itself.
     ///
     /// Kernel: run_rebalance_domains(), kernel/sched/fair.c, v6.1 and v4.13.
     pub fn run_rebalance_domains(&mut self, cpu: CpuId, now: Time) {

@@ -1,8 +1,7 @@
 //! Which CPU of a group makes the pass.
 //!
-//! One CPU balances for all of its group: the first idle one, else the first. Where cores
-//! have several threads an idle thread of a busy core is a poor helper, so from v6.6 on a
-//! wholly idle core is preferred.
+//! One CPU balances for its whole group: the first idle one, else the first. An idle thread of a busy core is
+//! a poor choice, so from v6.6 on a wholly idle core is preferred.
 
 use alloc::vec::Vec;
 
@@ -31,7 +30,7 @@ impl LbEnv<'_> {
         }
         let sched = self.sched;
         if self.idle == IdleType::NewlyIdle {
-            // Work may have come while the lock was given up.
+            // A task may have been queued while the lock was released.
             let rq = &sched.rqs[self.dst_cpu];
             return !sched.kernel.has(Feature::NewidleBailOut) || rq.nr_running == 0 && !rq.ttwu_pending;
         }

@@ -6,7 +6,7 @@ use super::env::LbEnv;
 use crate::{Feature, SdFlags, SeId, TaskHot};
 
 impl LbEnv<'_> {
-    /// It ran within the migration cost, or is to run next.
+    /// It ran within the migration cost, or will run next.
     ///
     /// Kernel: task_hot(), kernel/sched/fair.c, v6.12 and v5.5.
     pub(super) fn task_hot(&self, task: TaskId) -> bool {
@@ -40,7 +40,7 @@ mod tests {
     use crate::SeId;
     use crate::balance::drawings::Pass;
 
-    /// A pass of CPU 1, where b is to run next on CPU 0.
+    /// A pass of CPU 1, with b the next buddy on CPU 0.
     fn pass(kernel: &str, drawing: &str, words: &str) -> String {
         let mut pass = Pass::new(kernel, drawing, words);
         let buddy = pass.drawn.task("b");

@@ -1,4 +1,4 @@
-//! Capacity of groups, brought up to date from below whenever a pass looks at its own group.
+//! Capacity of groups, updated from below whenever a pass examines its own group.
 
 use schedlab_units::Time;
 
@@ -26,8 +26,8 @@ impl Sched {
         [sgc.capacity, sgc.min_capacity, sgc.max_capacity] = capacities;
     }
 
-    /// Sum, smallest and largest capacity of what the local group consists of. Groups of
-    /// overlapping domains do not make up the group, so its CPUs are counted.
+    /// Sum, minimum and maximum of the capacities of the local group's child groups. Child groups of
+    /// overlapping domains do not add up to the group, so its CPUs are used.
     fn sum_capacity(&self, id: SdId, child: SdId) -> [u64; 3] {
         let child = self.domains.sd(child);
         let add = |[sum, min, max]: [u64; 3], [c, lo, hi]: [u64; 3]| [sum + c, min.min(lo), max.max(hi)];
@@ -65,7 +65,7 @@ mod tests {
         let capacities = |kernel: &str| {
             let mut drawn = draw(kernel, "2x1x2x2 | 0[]");
             let sched = &mut drawn.sched;
-            // Half of CPU 0 is taken by RT; the others have not looked lately.
+            // Half of CPU 0 is taken by RT; the others have not updated recently.
             sched.rqs[CpuId(0)].avg_rt.util_avg = 512;
             sched.rqs[CpuId(0)].rt_avg = 500_000_000 * 512;
             sched.rqs[CpuId(0)].age_stamp = NOW.0;

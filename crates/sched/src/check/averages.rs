@@ -1,4 +1,4 @@
-//! What must hold of averages.
+//! Invariants of averages.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,17 +15,17 @@ fn averages(sched: &Sched) -> impl Iterator<Item = (String, &SchedAvg)> {
     queues.chain(tasks).chain(groups)
 }
 
-/// Tasks that queues count. Others carry a time only for the day they come to the fair class.
+/// Tasks that queues count. Others have a time only for a later return to the fair class.
 fn fair_tasks(sched: &Sched) -> impl Iterator<Item = (usize, &Task)> {
     sched.tasks.iter().enumerate().filter(|(_, task)| task.policy.is_fair())
 }
 
-/// The limit of the series when it is not cut off to whole units at every step, as it is not
-/// in sums that are scaled up by 1024. [`LOAD_AVG_MAX`] is the limit when it is.
+/// The limit of the series without truncation to whole units at every step, as in sums that are scaled up by
+/// 1024. [`LOAD_AVG_MAX`] is the limit with truncation.
 const UNCUT_MAX: u64 = 47_789;
 
-/// The kernel warns of it in cfs_rq_is_decayed(), since it has floors for sums. Before, taking
-/// off what others had rounded could lose a sum.
+/// The kernel warns about it in cfs_rq_is_decayed(), since it has floors for sums. Before, subtracting
+/// rounded values could lose a sum.
 pub(super) fn sums(sched: &Sched) -> Option<String> {
     averages(sched)
         .filter(|_| !matches!(sched.kernel.rules.pelt_sums, PeltSums::Plain | PeltSums::Synced))

@@ -1,4 +1,4 @@
-//! What must hold of domains, their groups and the counts that balancing reads.
+//! Invariants of domains, their groups and the counts that balancing reads.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,7 +1,7 @@
 //! The fair server: a deadline server that runs fair tasks which RT tasks keep waiting.
 //!
-//! It has 50 ms of each second if nothing else is set, and puts them off for as long as it can, as fair tasks may get
-//! that much without it.
+//! It has 50 ms of each second by default, and defers them for as long as it can, as fair tasks may get that much
+//! without it.
 //!
 //! ```text
 //!    a fair task waits     950 ms   1 s                   1.95 s   2 s
@@ -10,8 +10,8 @@
 //!
 //! Fair run time in between is subtracted from the 50 ms, and once that is used up another second begins. Here the
 //! server is active only while RT and fair tasks are queued together: without RT tasks a second begins again every 50
-//! ms, so one more that begins when the first RT task comes makes no difference. Not modelled: idle time counts as time
-//! that fair tasks had, and the server is queued among the deadline tasks, all of which go before it here.
+//! ms, so one more that begins with the arrival of the first RT task makes no difference. Not modelled: idle time
+//! counts as fair run time, and the server is queued among the deadline tasks, all of which precede it here.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -20,20 +20,20 @@ use super::dl::{add_periods, dl_entity_overflow};
 use crate::cfs_rq::before;
 use crate::{Effect, RtThrottle, Sched};
 
-/// Less than this is no reason to put the server off further, ns.
+/// If less than this is left, the server is not deferred further, ns.
 ///
 /// Kernel: dl_server_min_res, kernel/sched/deadline.c, v6.12.
 const MIN_RES: u64 = 1_000_000;
 
-/// What the server of a CPU is about.
+/// The state of a CPU's server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerState {
-    /// Nothing: RT and fair tasks are not queued together.
+    /// Inactive: RT and fair tasks are not queued together.
     #[default]
     Off,
-    /// It puts its time off.
+    /// It defers its time.
     Waits,
-    /// Fair tasks go before RT tasks.
+    /// Fair tasks run before RT tasks.
     Runs,
     /// Its time is used up until the next period.
     Spent,
@@ -42,20 +42,20 @@ pub enum ServerState {
 /// The fair server of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FairServer {
-    /// What it is about.
+    /// Its state.
     pub state: ServerState,
     /// The remaining time, ns.
     pub runtime: i64,
     /// End of its period.
     pub deadline: u64,
-    /// It had to run in this period or before, and puts nothing off (dl_defer_running).
+    /// It had to run in this period or before, and does not defer (dl_defer_running).
     pub starving: bool,
     /// When its timer expires.
     pub timer: u64,
 }
 
 impl Sched {
-    /// RT and fair tasks may have come together on a CPU: the server begins.
+    /// RT and fair tasks may both be queued on a CPU: the server starts.
     ///
     /// Kernel: dl_server_start(), update_dl_entity(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn fair_server_start(&mut self, cpu: CpuId) {
@@ -96,7 +96,7 @@ impl Sched {
         (tunables.fair_server_runtime_ns.min(period), period)
     }
 
-    /// Whether fair tasks of a CPU go before its RT tasks.
+    /// Whether fair tasks of a CPU run before its RT tasks.
     #[inline]
     pub(crate) fn fair_before_rt(&self, cpu: CpuId) -> bool {
         self.rqs[cpu].fair_server.state == ServerState::Runs && self.root_cfs(cpu).h_nr_queued > 0
@@ -110,7 +110,7 @@ impl Sched {
         server.starving = false;
     }
 
-    /// It runs when its time would otherwise be too long for what is left of the period.
+    /// It runs when its time would otherwise exceed the rest of the period.
     fn fair_server_waits(&mut self, cpu: CpuId) {
         let server = self.rqs[cpu].fair_server;
         self.fair_server_timer_at(cpu, ServerState::Waits, server.deadline - server.runtime.max(0) as u64);
@@ -129,7 +129,7 @@ impl Sched {
         self.resched_now(cpu);
     }
 
-    /// A fair task ran so long, by the server or without it.
+    /// A fair task ran for this long, with or without the server.
     ///
     /// Kernel: dl_server_update(), update_curr_dl_se(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn fair_server_update(&mut self, cpu: CpuId, ran: u64) {
@@ -166,7 +166,7 @@ impl Sched {
         }
     }
 
-    /// The timers of servers that are due expire: time that was put off begins, or a period.
+    /// Due timers of servers expire: deferred time begins, or a new period.
     ///
     /// Kernel: dl_server_timer(), kernel/sched/deadline.c, v6.12.
     pub(super) fn fair_server_timers(&mut self, now: Time) {
@@ -213,7 +213,8 @@ mod tests {
         NewTask { policy: Policy::Fifo(50), ..lab.spec() }
     }
 
-    /// How long a fair task waits that comes when an RT task has run for `before` ms, and its part of the 4 s then.
+    /// How long a fair task waits that is woken after an RT task has run for `before` ms, and its share of the 4 s
+    /// after that.
     fn waits(before: u64) -> impl Fn(&str) -> String {
         move |kernel| {
             let mut lab = Lab::new(kernel, "1x1x1");
@@ -264,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_fair_tasks_run_between_rt_tasks_counts() {
-        // Of each 100 ms the RT task leaves so many.
+        // The RT task leaves this much of each 100 ms.
         let by_server = |left: u64| {
             move |kernel: &str| {
                 let mut lab = Lab::new(kernel, "1x1x1");

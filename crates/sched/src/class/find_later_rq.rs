@@ -1,7 +1,7 @@
-//! Where a deadline task that wakes goes: where it ran last, unless it would wait there.
+//! Where a deadline task is placed when it wakes: where it ran last, unless it would wait there.
 //!
-//! It would wait for one of an earlier deadline, or for one that cannot go elsewhere. Then it goes to
-//! the nearest CPU without deadline tasks, else to the one whose earliest deadline is the latest.
+//! It would wait for a task with an earlier deadline, or for one that cannot move. Then it is placed on the
+//! nearest CPU without deadline tasks, else on the one whose earliest deadline is the latest.
 
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
@@ -21,7 +21,7 @@ impl Sched {
         Taken::placement(taken.filter(|taken| self.is_earliest_dl(task, taken.cpu)), prev, Reason::LaterDl)
     }
 
-    /// The CPUs of which a woken deadline task is sent to one; none if it stays where it was.
+    /// The CPUs from which one is chosen for a woken deadline task; `None` if it stays where it was.
     fn later_for_woken(&self, task: TaskId, this: CpuId) -> Option<Nearest> {
         let entry = self.task(task);
         let curr = self.rqs[entry.wake_cpu].curr_seen().task()?;
@@ -44,7 +44,8 @@ impl Sched {
         self.earliest_dl(cpu).is_none_or(|earliest| before(self.task(task).dl_deadline, earliest))
     }
 
-    /// The CPUs without deadline tasks, else the one of the latest deadline, of which one is taken.
+    /// The CPUs from which one is chosen: those without deadline tasks, else the one with the latest
+    /// deadline.
     ///
     /// Kernel: find_later_rq(), cpudl_find(), kernel/sched/deadline.c and cpudeadline.c, v6.12.
     pub fn find_later_rq(&self, task: TaskId, this: CpuId) -> Nearest {
@@ -82,8 +83,8 @@ mod tests {
     use crate::lab::{Lab, MS};
     use crate::{NewTask, Policy};
 
-    /// Where a sleeper with a deadline in 20 ms goes that slept on CPU 0, woken by CPU 3, if CPUs run tasks with these
-    /// deadlines.
+    /// Where a sleeper with a deadline in 20 ms is placed: it slept on CPU 0, CPU 3 wakes it, and CPUs run tasks with
+    /// these deadlines.
     fn check(running: &'static [(u16, u64)], last_taken: u16, expected: Expect) {
         let decided = |kernel: &str| -> String {
             let mut lab = Lab::new(kernel, "1x1x4");

@@ -1,7 +1,7 @@
-//! Where an RT task that wakes goes: where it ran last, unless it would wait there.
+//! Where an RT task is placed when it wakes: where it ran last, unless it would wait there.
 //!
-//! It would wait for one of its own or a higher priority, or for one that cannot go elsewhere. Then
-//! it goes to the nearest CPU that has nothing but lower priorities, the lowest there are.
+//! It would wait for a task of its own or a higher priority, or for one that cannot move. Then it is placed
+//! on the nearest of the CPUs with the lowest priority, if that is lower than its own.
 
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
@@ -11,7 +11,7 @@ use crate::class::Class;
 use crate::{CpupriDl, Placement, Reason, RtBesideDl, Sched};
 
 impl Sched {
-    /// A CPU for a task of real time that wakes or is new.
+    /// A CPU for an RT task that wakes or is new.
     ///
     /// Kernel: select_task_rq_rt(), kernel/sched/rt.c, v4.13, v6.12.
     pub fn select_task_rq_rt(&self, task: TaskId, this: CpuId) -> Placement {
@@ -20,7 +20,7 @@ impl Sched {
         Taken::placement(taken, prev, Reason::LowestRt)
     }
 
-    /// The CPUs of which a woken task of real time is sent to one; none if it stays where it was.
+    /// The CPUs from which one is chosen for a woken RT task; `None` if it stays where it was.
     pub fn lowest_for_woken(&self, task: TaskId, this: CpuId) -> Option<Nearest> {
         let entry = self.task(task);
         let prev = entry.wake_cpu;
@@ -34,7 +34,7 @@ impl Sched {
         (waits && entry.nr_cpus_allowed > 1).then(|| self.find_lowest_rq(task, this))
     }
 
-    /// The highest priority that waits on a CPU or runs there, as RT tasks see it: 0 is lower than all of them.
+    /// The highest RT priority that waits or runs on a CPU; 0 is lower than all of them.
     ///
     /// Kernel: cpupri_set(), kernel/sched/cpupri.c, inc_dl_deadline(), kernel/sched/deadline.c, v6.12.
     fn cpupri(&self, cpu: CpuId) -> u8 {
@@ -44,7 +44,7 @@ impl Sched {
         self.rqs[cpu].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority())
     }
 
-    /// The CPUs of the lowest priority, if lower than the task's, of which one is taken.
+    /// The CPUs from which one is chosen: those of the lowest priority, if it is lower than the task's.
     ///
     /// Kernel: find_lowest_rq(), cpupri_find(), kernel/sched/rt.c and cpupri.c, v6.12.
     pub(super) fn find_lowest_rq(&self, task: TaskId, this: CpuId) -> Nearest {
@@ -78,7 +78,8 @@ mod tests {
     use crate::lab::{Lab, MS};
     use crate::{NewTask, Policy};
 
-    /// Where a sleeper of priority 10 goes that slept on CPU 0, woken by CPU 3, if CPUs run FIFO tasks of these priorities.
+    /// Where a sleeper of priority 10 is placed: it slept on CPU 0, CPU 3 wakes it, and CPUs run FIFO tasks of these
+    /// priorities.
     fn check(running: &'static [(u16, u8)], expected: Expect) {
         let decided = |kernel: &str| -> String {
             let mut lab = Lab::new(kernel, "1x1x4");
@@ -131,7 +132,7 @@ mod tests {
                 let spec = NewTask { policy, ..lab.spec() };
                 lab.fork("runs", cpu, spec);
             }
-            // That RT tasks are kept from running does not matter.
+            // RT throttling does not matter.
             lab.sched.rqs[CpuId(2)].rt_throttled = true;
             let placement = lab.sched.select_task_rq_rt(woken, CpuId(0));
             format!("cpu {}, {}", placement.cpu.0, placement.reason.name())

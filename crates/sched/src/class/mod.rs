@@ -57,7 +57,7 @@ impl Sched {
         self.task(task).policy.class()
     }
 
-    /// The class of what a CPU runs.
+    /// The class of the current task of a CPU.
     #[inline]
     pub fn curr_class(&self, cpu: CpuId) -> Class {
         self.class_of_curr(self.rqs[cpu].curr)

@@ -1,17 +1,17 @@
-//! Of the CPUs that would do for a real-time or deadline task, the one that is taken: its own, else that
-//! which asks, else one nearby. Of several nearby each is taken in turn.
+//! Which of the suitable CPUs a real-time or deadline task gets: its own, else the one that searches, else
+//! one nearby. Of several nearby ones each is taken in turn.
 
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
 
 use crate::{AnyCpu, Placement, Reason, Sched, SdFlags};
 
-/// CPUs that would do equally, of which one is taken.
+/// Equally suitable CPUs, one of which is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nearest {
     /// Which.
     pub cpus: CpuMask,
-    /// The CPU that asks takes each in turn.
+    /// The searching CPU takes each in turn.
     pub in_turn: bool,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Where a task goes that wakes and was last on `prev`, if this one was taken for it.
+    /// The placement of a woken task that was last on `prev`, if this CPU was taken for it.
     pub fn placement(taken: Option<Taken>, prev: CpuId, reason: Reason) -> Placement {
         match taken {
             Some(Taken { cpu, in_turn }) if cpu != prev => {
@@ -35,7 +35,7 @@ impl Taken {
 }
 
 impl Sched {
-    /// Of the CPUs in a mask the nearest to where the task is; `this` asks.
+    /// The CPU of a mask nearest to the task's; `this` is the searching CPU.
     ///
     /// Kernel: find_lowest_rq(), kernel/sched/rt.c, find_later_rq(), kernel/sched/deadline.c, v6.12.
     pub(super) fn nearest(&self, task: TaskId, this: CpuId, mask: CpuMask) -> Nearest {
@@ -63,8 +63,8 @@ impl Sched {
         self.any_and_distribute(this, &nearest.cpus, in_turn).next().map(|cpu| Taken { cpu, in_turn })
     }
 
-    /// CPUs of a mask in the order in which they are taken: from the first on, or from the one behind that which the CPU
-    /// that asks took last.
+    /// CPUs of a mask in the order in which they are taken: from the first on, or from the one after the CPU that the
+    /// searching CPU took last.
     ///
     /// Kernel: cpumask_any_and_distribute(), lib/cpumask.c, v6.12.
     pub(crate) fn any_and_distribute<'a>(

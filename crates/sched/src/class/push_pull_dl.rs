@@ -1,4 +1,4 @@
-//! Which deadline tasks are pushed and pulled, and where to.
+//! Which deadline tasks are pushed and pulled, and their destinations.
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
@@ -20,7 +20,7 @@ impl Sched {
         self.rqs[cpu].dl_queue.iter().copied().filter(move |&task| self.is_pushable(task, cpu, on))
     }
 
-    /// Whether a CPU has deadline tasks to give.
+    /// Whether a CPU has pushable deadline tasks.
     ///
     /// Kernel: update_dl_migration(), kernel/sched/deadline.c, v6.1; enqueue_pushable_dl_task(), v6.12.
     pub fn is_dl_overloaded(&self, cpu: CpuId) -> bool {
@@ -54,7 +54,7 @@ impl Sched {
         self.push_of(by, task, cpu)
     }
 
-    /// One that waits alone, though it may be pushed from v6.7 on, is not pulled.
+    /// A task that waits alone may be pushed from v6.7 on, but is not pulled.
     ///
     /// Kernel: pull_dl_task(), kernel/sched/deadline.c, v6.1, v6.12.
     pub(super) fn decide_pull_dl(&self, to: CpuId, from: CpuId) -> Option<TaskId> {

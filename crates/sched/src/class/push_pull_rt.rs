@@ -1,4 +1,4 @@
-//! Which RT tasks are pushed and pulled, and where to.
+//! Which RT tasks are pushed and pulled, and their destinations.
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
@@ -11,7 +11,7 @@ use crate::{Curr, Policy, Push, RtPush, Sched};
 const MAX_RT_PRIORITY: u8 = 99;
 
 impl Sched {
-    /// Priority of what a CPU runs, as RT tasks see it: 0 is lower than all of them.
+    /// RT priority of the current task of a CPU; 0 is lower than all RT tasks.
     pub(crate) fn rt_level(&self, cpu: CpuId) -> u8 {
         match self.rqs[cpu].curr_seen() {
             Curr::Idle => 0,
@@ -39,7 +39,7 @@ impl Sched {
         }
     }
 
-    /// How many RT tasks are queued on a CPU that may have some to give.
+    /// How many RT tasks are queued on a CPU that may have pushable ones.
     ///
     /// Kernel: update_rt_migration(), kernel/sched/rt.c, v6.1; enqueue_pushable_task(), v6.12.
     pub(crate) fn rt_overload(&self) -> usize {
@@ -61,8 +61,8 @@ impl Sched {
         self.push_of(by, task, cpu)
     }
 
-    /// Whether a task of RT or a higher class that leaves a CPU went before all RT tasks that are queued there. The
-    /// stopper goes before those of less than the highest priority.
+    /// Whether a task of RT or a higher class that leaves a CPU outranks all RT tasks that are queued there. The
+    /// stopper outranks those below the highest priority.
     ///
     /// Kernel: need_pull_rt_task(), kernel/sched/rt.c, v6.1, v6.12.
     pub(crate) fn need_pull_rt_task(&self, cpu: CpuId, prev: TaskId) -> bool {

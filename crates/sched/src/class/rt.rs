@@ -1,8 +1,8 @@
 //! FIFO and RR: the highest priority runs, first come first.
 //!
-//! Modelled for what it takes from the fair class: order, round robin, throttling, going
-//! where a CPU is free of RT, and the pressure on capacity. Priority inheritance, RT
-//! groups and the lending of RT time between CPUs are left out.
+//! Modelled as far as it affects the fair class: order, round robin, throttling, moving to CPUs free of RT,
+//! and the pressure on capacity. Left out: priority inheritance, RT groups and the lending of RT time between
+//! CPUs.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -20,7 +20,7 @@ impl Policy {
         }
     }
 
-    /// How RT tasks see it: by its priority, which is 0 for what is lower and more than all of theirs for what is higher.
+    /// Its rank among RT tasks: the priority, 0 for lower classes, and above all RT priorities for higher classes.
     pub(crate) fn rt_level(self) -> u8 {
         if self.class() > Class::Rt { u8::MAX } else { self.rt_priority() }
     }
@@ -35,7 +35,7 @@ impl Rq {
 }
 
 impl Sched {
-    /// Queues behind those of the same priority, or before them.
+    /// Queues a task after those of the same priority, or before them.
     ///
     /// Kernel: enqueue_task_rt(), kernel/sched/rt.c, v6.12.
     pub(crate) fn enqueue_task_rt(&mut self, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
@@ -79,7 +79,7 @@ impl Sched {
         self.nr_rt_overloaded -= (queue.len() + 1 == overload) as u32;
     }
 
-    /// Puts a task behind the others of its priority, or before them.
+    /// Moves a task after the others of its priority, or before them.
     ///
     /// Kernel: requeue_task_rt(), yield_task_rt(), kernel/sched/rt.c, v6.12.
     pub(crate) fn requeue_task_rt(&mut self, cpu: CpuId, task: TaskId, head: bool) {
@@ -87,12 +87,12 @@ impl Sched {
         self.insert_rt(cpu, task, head);
     }
 
-    /// Where in the queue of a CPU an RT task stands.
+    /// Sets the position of an RT task in the queue of a CPU.
     pub(crate) fn place_rt(&self, cpu: CpuId, task: TaskId) -> Option<usize> {
         self.rqs[cpu].rt_queue.iter().position(|&other| other == task)
     }
 
-    /// A task that came back after a change which does not move it stands where it stood.
+    /// A task that is enqueued again after a change that does not move it keeps its position.
     ///
     /// Kernel: move_entity(), __delist_rt_entity(), kernel/sched/rt.c, v6.1, v6.12.
     pub(crate) fn keep_place_rt(&mut self, cpu: CpuId, task: TaskId, place: usize) {
@@ -130,7 +130,7 @@ impl Sched {
             self.sched_rt_avg_update(cpu, delta);
         }
         if self.kernel.rules.rt_throttle == RtThrottle::FairServer {
-            // Fair tasks may have come by their group's quota.
+            // Fair tasks may be runnable again because of their group's quota.
             return self.fair_server_start(cpu);
         }
         if !self.limits_rt() {
@@ -146,8 +146,8 @@ impl Sched {
         }
     }
 
-    /// Deadline tasks run in the time that is set aside for RT. None but RT tasks are throttled for it, when one of them is
-    /// charged next.
+    /// Deadline tasks use the time reserved for RT. Only RT tasks are throttled for it, when one of them is next
+    /// charged.
     ///
     /// Kernel: update_curr_dl(), kernel/sched/deadline.c, sched_rt_bandwidth_account(), kernel/sched/rt.c, v6.1.
     pub(super) fn account_dl_as_rt(&mut self, cpu: CpuId, ran: u64) {
@@ -200,7 +200,8 @@ impl Sched {
             self.update_rq_clock(cpu, now);
             let rq = &mut self.rqs[cpu];
             if rq.rt_time == 0 && !rq.rt_throttled {
-                // RT tasks wait that have not run in this period: their queue is put in place again, which asks for a switch.
+                // RT tasks that have not run in this period are waiting: their queue is enqueued again, which requests
+                // a reschedule.
                 needed = true;
                 self.resched_now(cpu);
                 continue;
@@ -241,7 +242,7 @@ impl Sched {
         }
     }
 
-    /// Whether a woken RT task goes before the running one.
+    /// Whether a woken RT task preempts the running one.
     ///
     /// Kernel: wakeup_preempt_rt(), kernel/sched/rt.c, v6.12.
     pub(crate) fn rt_preempts(&self, cpu: CpuId, task: TaskId) -> bool {
@@ -381,7 +382,7 @@ mod tests {
             let (y, now) = (TaskId(x.0 + 1), lab.time());
             lab.sched.do_set_cpus_allowed(y, Arc::new(CpuMask::one(1, CpuId(0))), now);
         });
-        // A deadline task falls to whatever priority it gets.
+        // A deadline task falls to any new priority.
         let from_above = order(|lab, x| {
             let (y, now) = (TaskId(x.0 + 1), lab.time());
             let deadline = Policy::Deadline { runtime: MS, deadline: 100 * MS, period: 100 * MS };

@@ -1,4 +1,4 @@
-//! The stopper: above all, bound to its CPU, in no queue.
+//! The stopper: the highest class, bound to its CPU, in no queue.
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
@@ -15,8 +15,8 @@ impl Sched {
         }
     }
 
-    /// A balance pass of the CPU `by` wakes a stopper: the rest of the pass counts it among the tasks of its CPU, unless
-    /// it goes over the wake list.
+    /// A balance pass of the CPU `by` wakes a stopper: the rest of the pass counts it among the tasks of its CPU,
+    /// unless it goes through the wake list.
     ///
     /// Kernel: stop_one_cpu_nowait(), kernel/stop_machine.c, ttwu_queue_cond(), kernel/sched/core.c, v6.1, v6.12.
     pub(crate) fn stopper_asked(&mut self, by: CpuId, cpu: CpuId) {
@@ -48,7 +48,8 @@ mod tests {
     use crate::lab::Lab;
     use crate::{NewTask, Policy};
 
-    /// What a pass of CPU 0 that wakes the stopper of another CPU counts there, and what is counted when that is queued.
+    /// What a pass of CPU 0 that wakes the stopper of another CPU counts there, and the count once the stopper is
+    /// queued.
     #[test]
     fn a_pass_counts_the_stopper_that_it_wakes_unless_that_waits_on_a_wake_list() {
         let found = by_kernel("", |kernel| {

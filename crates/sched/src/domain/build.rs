@@ -38,7 +38,7 @@ impl Domains {
         let capacity = capacity_orig(topology, kernel, active);
         let levels = levels(topology, kernel, active);
         let mut smt = BTreeMap::new();
-        // Threads that are isolated are threads of their core all the same.
+        // Isolated threads still count as threads of their core.
         let online = active.or(&topology.isolated().and(topology.online()));
         let smt_mask = PerCpu::new(nr_cpus, |cpu| {
             let threads = smt
@@ -95,7 +95,7 @@ impl Domains {
         domains
     }
 
-    /// A domain with all capacities that is no LLC has shared state of its own, unless it is made of nodes.
+    /// A domain with all capacities that is not an LLC has its own shared state, unless it consists of nodes.
     ///
     /// Kernel: claim_asym_sched_domain_shared(), kernel/sched/topology.c, v7.2.
     fn share_by_asymmetry(&mut self, active: &CpuMask) {
@@ -131,7 +131,7 @@ impl Domains {
         let id = |i: usize| SdId(first + i as u32);
         let lowest = |flag| tree.iter().position(|sd: &SchedDomain| sd.flags.has(flag)).map(id);
         let highest = |flag| {
-            // A flag that a domain lacks is not looked for above it.
+            // A flag that a domain lacks is not searched above it.
             tree.iter().take_while(|sd: &&SchedDomain| sd.flags.has(flag)).count().checked_sub(1)
         };
         let mut cut = no_domain(cpu);
@@ -190,7 +190,7 @@ mod tests {
     use crate::drawing::{by_kernel, machine};
     use crate::{Domains, Kernel, SdFlags, SgId};
 
-    /// The domains of one CPU: name, span, what is special, groups with balance masks.
+    /// The domains of one CPU: name, span, flags, groups with balance masks.
     #[track_caller]
     fn check(name: &str, cpu: u16, expected: Expect) {
         let topology = machine(name);
@@ -267,7 +267,7 @@ mod tests {
             v4.13..v6.12: own false, one false, caches 2
             v7.2..v7.3: own true, one true, caches 2"#]]
         .assert_eq(&shares("1x2x4:capacity=0-3/400"));
-        // A single cache, and domains made of nodes.
+        // A single cache, and domains that consist of nodes.
         assert_eq!(shares("1x1x8:capacity=0-3/400"), "v4.13..v7.3: own false, one true, caches 1");
         assert_eq!(shares("2x1x4:capacity=0-3/400"), "v4.13..v7.3: own false, one false, caches 2");
     }

@@ -1,7 +1,7 @@
-//! Domains that contribute nothing are taken out.
+//! Domains that contribute nothing are removed.
 //!
-//! A rung that spans no more than the one below, or a single CPU, would only cost
-//! time: MC and PKG of a node with one cache, SMT of a machine without threads.
+//! A level that spans no more than the one below, or a single CPU, would only cost time: MC and PKG of a node
+//! with one cache, SMT of a machine without threads.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -61,7 +61,7 @@ fn sd_parent_degenerate(kernel: &Kernel, sd: &SchedDomain, parent: &SchedDomain,
     sd.flags.has(more)
 }
 
-/// Takes the useless domains out of one CPU's tree, lowest first.
+/// Removes the useless domains from one CPU's tree, lowest first.
 ///
 /// Kernel: cpu_attach_domain(), kernel/sched/topology.c, v6.12.
 pub(super) fn attach(
@@ -87,7 +87,7 @@ pub(super) fn attach(
         {
             set_local_flags(above, below.flags, sgs, own);
         }
-        // The spans match, so what holds of the one taken out holds of the other.
+        // The spans match, so the properties of the removed domain hold for the other.
         if sd.flags.has(SdFlags::PREFER_SIBLING) {
             below.flags = below.flags.with(SdFlags::PREFER_SIBLING);
         }
@@ -101,7 +101,7 @@ pub(super) fn attach(
     kept
 }
 
-/// The groups that CPUs of several nodes see with other flags than everybody else: by what they were, and by those flags.
+/// The groups that CPUs of several nodes see with other flags than all other CPUs, by the original group and the flags.
 pub(super) type Own = BTreeMap<(SgId, SdFlags), SgId>;
 
 /// Changes the flags of a CPU's local group. Groups of nodes belong to the CPU: no other sees the change.

@@ -1,10 +1,9 @@
 //! How many running tasks a NUMA imbalance may have.
 //!
-//! Let P be the lowest domain above the last-level cache, L the cache's domain
-//! below it. With several LLCs in P one task per LLC is harmless, so the allowance
-//! is their number; with one it is a share of P. Above P it grows with the span,
-//! counted in units of the lowest NUMA domain. The walk comes before degeneration:
-//! P is the node even where its domain is taken out later.
+//! Let P be the lowest domain above the last-level cache, L the cache's domain below it. With several LLCs in
+//! P one task per LLC is harmless, so the allowance is their number; with one it is a share of P. Above P it
+//! grows with the span, counted in units of the lowest NUMA domain. The walk comes before degeneration: P is
+//! the node even if its domain is removed later.
 
 use crate::domain::{SchedDomain, SdFlags};
 use crate::{ImbNumaNr, Kernel};

@@ -1,12 +1,12 @@
-//! Which rungs of a machine become scheduling domains, and which CPUs stand on each.
+//! Which topology levels of a machine become scheduling domains, and the CPUs of each.
 //!
-//! The list is bottom up: threads, clusters, the last-level cache, the node, then
-//! one rung per NUMA distance. Three architectures differ from the plain list:
+//! The list is bottom up: threads, clusters, the last-level cache, the node, then one level per NUMA
+//! distance. Three architectures differ from the plain list:
 //!
-//! - x86: a package split into several nodes has no PKG rung; the NUMA rungs span it.
-//! - POWER calls the cache's rung CACHE and, where packages have several dies, has a rung
-//!   MC of them, which shares nothing. So the last-level cache of POWER spans 4 or 8 CPUs.
-//! - s390 has rungs of its books and drawers below PKG, and no clusters.
+//! - x86: a package split into several nodes has no PKG level; the NUMA levels span it.
+//! - POWER calls the cache's level CACHE and, if packages have several dies, has a level MC for them, which
+//!   shares nothing. So the last-level cache of POWER spans 4 or 8 CPUs.
+//! - s390 has levels for books and drawers below PKG, and no clusters.
 //!
 //! Kernel: sched_init_numa(), kernel/sched/topology.c; build_sched_topology() of
 //! arch/x86/kernel/smpboot.c and arch/powerpc/kernel/smp.c; s390_topology[],
@@ -22,29 +22,29 @@ use schedlab_topology::{Architecture, CpuId, CpuMask, NodeId, PerCpu, Topology};
 use super::{DomainLevel, SdFlags};
 use crate::{Feature, Kernel, LevelNames};
 
-/// One rung for all CPUs.
+/// One level for all CPUs.
 pub(super) struct Level {
     pub(super) level: DomainLevel,
     /// Name as the kernel prints it.
     pub(super) name: &'static str,
-    /// What the hardware shares on this rung.
+    /// What the hardware shares at this level.
     pub(super) flags: SdFlags,
-    /// NUMA: the nodes spanned are further apart than the machine's reclaim distance.
+    /// NUMA: the nodes spanned are farther apart than the machine's reclaim distance.
     pub(super) beyond_reclaim: bool,
-    /// Distinct masks of the rung.
+    /// Distinct masks of the level.
     pub(super) masks: Vec<Arc<CpuMask>>,
     /// Mask of each CPU.
     pub(super) mask_of: PerCpu<u32>,
 }
 
 impl Level {
-    /// The CPUs that stand on this rung together with `cpu`.
+    /// The CPUs that share this level with `cpu`.
     pub(super) fn mask(&self, cpu: CpuId) -> &Arc<CpuMask> {
         &self.masks[self.mask_of[cpu] as usize]
     }
 }
 
-/// The rungs of a machine whose CPUs `active` take part, lowest first.
+/// The levels of a machine whose CPUs `active` take part, lowest first.
 pub(super) fn levels(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> Vec<Level> {
     let mut rungs = Rungs { topology, kernel, active, list: Vec::new() };
     let architecture = topology.architecture();
@@ -118,7 +118,7 @@ impl<'a> Rungs<'a> {
         self.list.push(Level { level, name, flags, beyond_reclaim, masks: masks.masks, mask_of });
     }
 
-    /// NODE, and one rung per distance between nodes.
+    /// NODE, and one level per distance between nodes.
     ///
     /// Kernel: sched_init_numa(), kernel/sched/topology.c, v6.12.
     fn push_numa(&mut self) {
@@ -155,7 +155,7 @@ impl<'a> Rungs<'a> {
     }
 }
 
-/// Masks kept once each.
+/// Masks without duplicates.
 #[derive(Default)]
 struct Interned {
     masks: Vec<Arc<CpuMask>>,

@@ -6,11 +6,11 @@
 //!
 //! | file | what it decides |
 //! | --- | --- |
-//! | `levels.rs` | which rungs a machine has under a kernel, and the CPUs of each |
+//! | `levels.rs` | which levels a machine has under a kernel, and the CPUs of each |
 //! | `sd_init.rs` | initial values of a domain |
 //! | `groups.rs` | groups and their order in the ring |
 //! | `imb_numa_nr.rs` | the NUMA imbalance a domain allows |
-//! | `degenerate.rs` | domains that contribute nothing are taken out |
+//! | `degenerate.rs` | domains that contribute nothing are removed |
 //! | `build.rs` | all of it in order, and the per-CPU short cuts |
 
 mod build;
@@ -42,7 +42,7 @@ pub struct SgId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SharedId(pub u32);
 
-/// Which rung of the topology a domain came from.
+/// The topology level of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DomainLevel {
     /// Threads of a core.
@@ -150,11 +150,11 @@ impl SdFlags {
 pub struct SchedDomain {
     /// CPU that owns it.
     pub cpu: CpuId,
-    /// Rung.
+    /// Level.
     pub level: DomainLevel,
     /// Name as this kernel prints it.
     pub name: &'static str,
-    /// The kernel's number of the rung, counted before any domain is taken out.
+    /// The kernel's number of the level, counted before any domain is removed.
     pub number: u8,
     /// CPUs covered; one mask for all CPUs with the same span.
     pub span: Arc<CpuMask>,
@@ -189,7 +189,7 @@ pub struct SchedDomain {
 
     /// Jiffy of the last periodic pass.
     pub last_balance: u64,
-    /// Present interval, ms.
+    /// Current interval, ms.
     pub balance_interval: u64,
     /// Passes in a row that moved nothing.
     pub nr_balance_failed: u32,
@@ -209,11 +209,11 @@ pub struct SchedDomain {
     pub newidle_stamp: u64,
 }
 
-/// Fraction by which the longest newly idle pass is forgotten each second, of 256.
+/// Fraction of the longest newly idle pass that is kept each second, of 256.
 const NEWIDLE_COST_DECAY: u64 = 253;
 
 impl SchedDomain {
-    /// Forgets a little of the longest newly idle pass, once per second of `hz` jiffies. True if so.
+    /// Decays the longest newly idle pass, once per second of `hz` jiffies. Returns whether it did.
     ///
     /// Kernel: update_newidle_cost(), kernel/sched/fair.c, v6.12; rebalance_domains(), v5.5.
     pub(crate) fn decay_newidle_cost(&mut self, jiffy: u64, hz: u64) -> bool {
@@ -271,7 +271,7 @@ pub struct SharedDomain {
     pub has_idle_cores: bool,
     /// CPUs with a running tick, and those that had none when the domains were built.
     pub nr_busy_cpus: i32,
-    /// SIS_UTIL: CPUs an idle search may look at.
+    /// SIS_UTIL: how many CPUs an idle search may examine.
     pub nr_idle_scan: u32,
     /// v7.2: utilisation and capacity of the LLC as last recorded.
     pub util_avg: u64,
@@ -294,7 +294,7 @@ pub struct Shortcuts {
     pub share_id: u32,
     /// Shared state of the LLC.
     pub llc_shared: Option<SharedId>,
-    /// What idle searches share: that of the domain with all capacities, if it has something of its own, or of the LLC.
+    /// The state that idle searches use: that of the domain with all capacities, if it has its own, or of the LLC.
     pub balance_shared: Option<SharedId>,
     /// The CPU does not count as busy in its LLC: it stopped its tick since the domains were built.
     pub nohz_idle: bool,
@@ -307,7 +307,7 @@ pub struct Shortcuts {
 }
 
 impl Shortcuts {
-    /// What the domain with all capacities shares, if it has something of its own.
+    /// The shared state of the domain with all capacities, if it has its own.
     pub fn asym_shared(&self) -> Option<SharedId> {
         self.balance_shared.filter(|_| self.balance_shared != self.llc_shared)
     }
@@ -322,7 +322,7 @@ pub struct Domains {
     pub sgs: Vec<SchedGroup>,
     /// Capacities.
     pub sgcs: Vec<SgCapacity>,
-    /// Shared state of LLCs, and behind it of domains with all capacities.
+    /// Shared state of LLCs, followed by that of domains with all capacities.
     pub shared: Vec<SharedDomain>,
     /// How many LLCs have shared state.
     pub nr_llcs: usize,
@@ -340,11 +340,11 @@ pub struct Domains {
     pub asym_active: bool,
     /// Largest original capacity.
     pub max_cpu_capacity: u64,
-    /// Some LLC lies in a larger domain (v7.2: cache-aware scheduling is of use).
+    /// Some LLC is inside a larger domain (v7.2: cache-aware scheduling is useful).
     pub multi_llc: bool,
     /// CPUs that take part (span of the root domain).
     pub span: CpuMask,
-    /// Some CPU was seen with more than one task (root domain "overload").
+    /// Some CPU had more than one task (root domain "overload").
     pub overload: bool,
 }
 

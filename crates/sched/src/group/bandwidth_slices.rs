@@ -1,18 +1,17 @@
-//! The rest of a slice of quota when its period is over.
+//! The rest of a quota slice when its period is over.
 //!
-//! It was meant to be lost: a group shall not save time on one CPU for the next period. But whether its period is over
-//! was asked the wrong way round from v3.16 to v4.17: where the pool was filled again meanwhile, the queue goes on with
-//! what it has, tick by tick, and only cannot give it back. When that was mended in v4.18, by a number that each refill
-//! raises, slices got lost in earnest, and groups were throttled that had used little; so v5.4 lets them be good until they
-//! are used.
+//! It was meant to expire: a group must not save time on one CPU for the next period. But from v3.16 to v4.17 the check
+//! was inverted: if the pool was refilled meanwhile, the queue keeps its rest, tick by tick, and only cannot return it.
+//! When that was fixed in v4.18, by a sequence number that each refill raises, slices really expired, and groups that
+//! had used little were throttled; so since v5.4 slices do not expire.
 //!
 //! Kernel: expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), kernel/sched/fair.c, v4.13; commits 512ac999d275, de53fd7aedb1.
 
 use crate::{BandwidthSlices, CfsRqId, Sched};
 
 impl Sched {
-    /// A queue that was charged may lose what it has left if its time is over: from v4.18 on if the pool was filled again,
-    /// before that if it was not. Else the clocks of two CPUs differ, and it has a tick more.
+    /// A charged queue may lose its rest if its time is over: from v4.18 on if the pool was refilled, before that if it
+    /// was not. Otherwise the clocks of two CPUs differ, and it has one more tick.
     ///
     /// Kernel: expire_cfs_rq_runtime(), kernel/sched/fair.c, v4.13; commit 512ac999d275.
     pub(super) fn expire_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
@@ -36,7 +35,7 @@ impl Sched {
         }
     }
 
-    /// Whether a queue may give back what it has left.
+    /// Whether a queue may return its rest.
     ///
     /// Kernel: __return_cfs_rq_runtime(), kernel/sched/fair.c, v4.13.
     pub(super) fn may_return(&self, cfs: CfsRqId) -> bool {

@@ -1,9 +1,9 @@
-//! A group's queue and entity on a CPU are made when a task of the group first comes there.
+//! A group's queue and entity on a CPU are created when a task of the group is first queued there.
 //!
-//! Until then they say the same on every CPU, but for the time up to which the entity's averages are known: that of the
-//! queue above when the group was made. So a group has one [`Blank`] for all of them, and two numbers for each CPU. What
-//! changes a whole group, such as its shares, is done to each CPU's queue and entity in turn as if they had always been
-//! there, as it brings the averages above up to date; those that are still blank after that are dropped again.
+//! Until then they are equal on every CPU, except for the time up to which the entity's averages are known: that of the
+//! parent queue when the group was created. So a group has one [`Blank`] for all of them, and two numbers for each CPU.
+//! A change of the whole group, such as its shares, is applied to each CPU's queue and entity in turn as if they had
+//! always existed, because it updates the averages above; those that are still blank after that are dropped again.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -13,14 +13,14 @@ use schedlab_topology::CpuId;
 
 use crate::{CfsRq, CfsRqId, Entity, Sched, SeId, TgId};
 
-/// What the queues and entities of a group look like where no task has been.
+/// The queue and entity of a group on CPUs where it never had a task.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Blank {
     queue: CfsRq,
     entity: Entity,
 }
 
-/// Up to when the averages of a blank entity are known.
+/// The time up to which the averages of a blank entity are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     last_update_time: u64,
@@ -28,7 +28,7 @@ pub struct Stamp {
 }
 
 impl Blank {
-    /// That of a queue and an entity, and what they have for themselves. None if a task has been there.
+    /// The blank of a queue and an entity, and their own numbers. `None` if a task has been there.
     fn of(queue: &CfsRq, entity: &Entity) -> Option<(Blank, Stamp)> {
         let used = queue.on_list || queue.throttled || queue.nr_queued > 0 || entity.on_rq;
         if used || !queue.timeline.is_empty() || !queue.throttled_limbo.is_empty() {
@@ -46,12 +46,12 @@ impl Blank {
 }
 
 impl CfsRqId {
-    /// In place of a queue that is not made yet.
+    /// Stands in for a queue that does not exist yet.
     const UNMADE: CfsRqId = CfsRqId(u32::MAX);
 }
 
 impl Sched {
-    /// A group's queue on a CPU, and its entity there, if they are made; the root has no entity.
+    /// A group's queue on a CPU, and its entity there, if they exist; the root has no entity.
     #[inline]
     pub fn on_cpu(&self, tg: TgId, cpu: CpuId) -> Option<(CfsRqId, Option<SeId>)> {
         let group = self.tg(tg);
@@ -59,7 +59,7 @@ impl Sched {
         (cfs != CfsRqId::UNMADE).then(|| (cfs, group.se.get(cpu.index()).copied()))
     }
 
-    /// The same; makes them if they are not.
+    /// The same; creates them if they do not exist.
     #[inline]
     pub fn made_on_cpu(&mut self, tg: TgId, cpu: CpuId) -> (CfsRqId, Option<SeId>) {
         if self.tg(tg).cfs_rq[cpu.index()] == CfsRqId::UNMADE {
@@ -69,7 +69,7 @@ impl Sched {
         (group.cfs_rq[cpu.index()], group.se.get(cpu.index()).copied())
     }
 
-    /// How many throttled groups a group is in on a CPU, itself counted.
+    /// How many throttled groups contain a group on a CPU, itself included.
     pub(crate) fn throttle_count(&self, tg: TgId, cpu: CpuId) -> u32 {
         self.queue_or_blank(tg, cpu).throttle_count
     }
@@ -90,7 +90,7 @@ impl Sched {
         self.tg(tg).blank.as_deref().expect("a group that is not made everywhere has a blank")
     }
 
-    /// A group's queue and entity on a CPU as they are, made or not; it is not the root.
+    /// A group's queue and entity on a CPU, whether they exist or not; the group is not the root.
     pub fn seen_on_cpu(&self, tg: TgId, cpu: CpuId) -> (Cow<'_, CfsRq>, Cow<'_, Entity>) {
         if let Some((cfs, se)) = self.on_cpu(tg, cpu) {
             return (Cow::Borrowed(self.cfs(cfs)), Cow::Borrowed(self.se(se.expect("not the root"))));
@@ -111,7 +111,7 @@ impl Sched {
         self.add_on_cpu(tg, cpu, queue, entity);
     }
 
-    /// Puts a queue and an entity of a group, made for any CPU, where they belong.
+    /// Adds a queue and an entity of a group, made for any CPU, to this CPU.
     fn add_on_cpu(&mut self, tg: TgId, cpu: CpuId, mut queue: CfsRq, mut entity: Entity) {
         let cfs = CfsRqId(self.cfs_rqs.len() as u32);
         let se = SeId(self.group_ses.len() as u32 | SeId::GROUP);
@@ -131,7 +131,7 @@ impl Sched {
         self.on_cpu(tg, cpu).expect("a group with groups below is made everywhere")
     }
 
-    /// Makes a new group's queue and entity on each CPU in turn; all but blank ones stay.
+    /// Creates a new group's queue and entity on each CPU in turn; blank ones are dropped again.
     pub(crate) fn begin_on_each_cpu(
         &mut self,
         tg: TgId,
@@ -157,7 +157,7 @@ impl Sched {
         self.tgs[tg.0 as usize].blank = blank;
     }
 
-    /// Does something to a group's queue and entity on each CPU in turn, blank or not.
+    /// Calls a function on a group's queue and entity on each CPU in turn, blank or not.
     pub(crate) fn on_each_cpu(&mut self, tg: TgId, mut act: impl FnMut(&mut Sched, CpuId, CfsRqId, SeId)) {
         let mut blank = None;
         for cpu in (0..self.rqs.len()).map(CpuId::from) {
@@ -176,7 +176,8 @@ impl Sched {
         act(self, cpu, cfs, se.expect("the root is not asked for"));
     }
 
-    /// Drops the queue and the entity that were made last, if they are as the blank, or the first blank ones.
+    /// Drops the queue and the entity that were created last if they equal the blank, or are the first blank
+    /// ones.
     fn drop_if_blank(&mut self, tg: TgId, cpu: CpuId, blank: &mut Option<Box<Blank>>) {
         let (cfs, se) = self.made_now(tg, cpu);
         debug_assert_eq!(cfs.0 as usize + 1, self.cfs_rqs.len(), "it was made last");
@@ -192,7 +193,7 @@ impl Sched {
         group.stamps[cpu.index()] = stamp;
     }
 
-    /// A group's queues that are made.
+    /// A group's existing queues.
     pub fn queues_of(&self, tg: TgId) -> impl Iterator<Item = CfsRqId> + '_ {
         self.tg(tg).cfs_rq.iter().copied().filter(|&cfs| cfs != CfsRqId::UNMADE)
     }
@@ -211,8 +212,8 @@ mod tests {
         sched.queues_of(tg).count()
     }
 
-    /// Whatever happens to groups: one that is made everywhere at once and one that is made where its tasks go look the same
-    /// on every CPU, and so do the queues above them.
+    /// Whatever happens to groups: one created on all CPUs at once and one created where its tasks run are equal on
+    /// every CPU, and so are the queues above them.
     #[test]
     fn a_group_looks_the_same_made_late() {
         for kernel in ["v4.13", "v5.5", "v5.18", "v6.3", "v6.12", "v7.2"] {

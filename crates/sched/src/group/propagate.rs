@@ -1,9 +1,8 @@
-//! Carrying a change of load from a group's queue to the levels above.
+//! Propagating a change of load from a group's queue to the levels above.
 //!
-//! When a task joins or leaves a group on a CPU, the group's entity one level up must
-//! change by as much at once, not by slow decay. Utilisation and runnable time are
-//! copied; load is not simply additive, so the runnable sum of what came or went is
-//! carried along and clipped to what one CPU can have.
+//! When a task joins or leaves a group on a CPU, the group's entity one level up must change by as much at
+//! once, not by slow decay. Utilisation and runnable time are copied; load is not simply additive, so the
+//! runnable sum of the tasks that joined or left is propagated and clipped to the maximum of one CPU.
 
 use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, add_positive};
 use crate::{CfsRqId, Feature, PeltClock, PeltSums, Sched, SeId, TgId, UpdateFlags};
@@ -21,7 +20,7 @@ impl Sched {
         }
     }
 
-    /// Makes a group entity follow its queue if that changed. True if it did.
+    /// Updates a group entity from its queue if the queue changed. True if it did.
     ///
     /// Kernel: propagate_entity_load_avg(), kernel/sched/fair.c, v6.12 and v4.13.
     #[inline]
@@ -113,7 +112,7 @@ impl Sched {
         let (mut queue, mut own) = (self.cfs(cfs).avg, self.se(se).avg);
         let divider = if form == PeltSums::Plain { LOAD_AVG_MAX } else { queue.divider() };
 
-        // What joined adds up to the CPU's limit; what left is taken to have had an equal part.
+        // Joining tasks add up to the CPU's limit; leaving ones are assumed to have had an equal share.
         let runnable = if change >= 0 {
             (own.load_sum + change as u64).min(divider)
         } else {
@@ -179,7 +178,8 @@ impl Sched {
             self.propagate_beyond_throttled(cfs, self.se(se).parent);
             return;
         }
-        // Where tasks stop one by one, a queue without time goes on being averaged while any of them runs.
+        // In kernels that throttle task by task, a throttled queue is still averaged while any of its tasks
+        // runs.
         let goes_on = self.kernel.has(Feature::BandwidthPerTask);
         if self.cfs(cfs).throttled && !goes_on {
             return;
@@ -203,8 +203,8 @@ impl Sched {
         }
     }
 
-    /// Informs the levels above a queue, whether that has time or not, up to one that has none. Where queues are
-    /// listed on the way, that level is passed over if no queue above it was known to be on the list.
+    /// Informs the levels above a queue, throttled or not, up to a throttled one. If queues are listed on the
+    /// way, that level is skipped if no queue above it was on the list.
     ///
     /// Kernel: propagate_entity_cfs_rq(), kernel/sched/fair.c, v4.13, v5.10.
     fn propagate_beyond_throttled(&mut self, cfs: CfsRqId, parent: Option<SeId>) {

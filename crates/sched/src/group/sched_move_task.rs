@@ -1,25 +1,25 @@
-//! Moving a task between groups, and out of its session's when it ends.
+//! Moving a task between groups, and out of its session's group when it exits.
 //!
 //! A task seldom moves itself between groups, but each task does so once: when it exits, it leaves the group of its
-//! session. Most kernels do not check whether that changes its group. So the running task is charged, put back,
-//! attached again, and asked to make way, a moment before its end: if the kernel can be preempted and a task waits, it
-//! loses its CPU there, and comes back only to die.
+//! session. Most kernels do not check whether that changes its group. So the running task is charged, dequeued,
+//! attached again, and a reschedule is requested, just before its end: if the kernel is preemptible and a task waits,
+//! it loses its CPU there, and comes back only to die.
 //!
-//! Sessions have no groups here: a task that ends stays in the group it is in.
+//! Sessions have no groups here: an exiting task stays in its group.
 
 use schedlab_units::{TaskId, Time};
 
 use crate::{Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, Sched, SeId, TaskState, TgId};
 
 impl Sched {
-    /// A task that ends leaves the group of its session.
+    /// An exiting task leaves the group of its session.
     ///
     /// Kernel: sched_autogroup_exit_task(), kernel/sched/autogroup.c, v6.1, v6.12.
     pub fn sched_autogroup_exit_task(&mut self, task: TaskId, now: Time) {
         self.move_task_to_group(task, self.task(task).tg, now);
     }
 
-    /// Puts a task into a group. One that waits may come first there.
+    /// Moves a task to a group. A waiting task may be the first to run there.
     ///
     /// Kernel: sched_move_task(), kernel/sched/core.c; task_change_group_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     pub fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time) {
@@ -98,8 +98,8 @@ mod tests {
 
     const CPU: CpuId = CpuId(0);
 
-    /// What it does to a running task, beside so many others, to be moved 100 us after it was last charged:
-    /// by how long it is charged, and with what it is asked to make way.
+    /// The effect of moving a running task, with this many others, 100 us after it was last charged: the time
+    /// charged, and the kind of reschedule request.
     fn moved(kernel: &str, others: usize, to: impl Fn(&mut Lab, TaskId)) -> String {
         let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
         let task = lab.hog("ends", 0);
