@@ -3,7 +3,7 @@
 //! A balance pass over a large domain reads each of its CPUs, although few changed since the previous pass, and so does
 //! the placement of a new task. So the contribution of each CPU is stored, with the sums over each group:
 //! [`Sched::update_group_sums`] reads the CPUs that may have changed again, and a decision after that reads one sum per
-//! group. The numbers are those of a walk over all CPUs. A decision in a state that has not been updated walks.
+//! group. The numbers equal those of a walk over all CPUs. A decision in a state that has not been updated walks.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -16,7 +16,7 @@ use schedlab_topology::{CpuId, PerCpu};
 
 use crate::{Domains, Feature, Sched, SchedGroup, SgId};
 
-/// Sums are kept where some group has this many CPUs; a walk over fewer is as quick.
+/// Sums are kept if some group has this many CPUs; a walk over fewer is as quick.
 const WORTH_A_SUM: u32 = 4;
 
 /// What a CPU, or all CPUs of a group together, add to the statistics of a pass.
@@ -46,7 +46,7 @@ impl CpuStats {
         self.replace(&CpuStats::default(), one);
     }
 
-    /// Goes on from one contribution of a CPU to another.
+    /// Replaces the contribution of a CPU.
     #[inline]
     fn replace(&mut self, old: &CpuStats, new: &CpuStats) {
         self.load = self.load - old.load + new.load;
@@ -61,7 +61,7 @@ impl CpuStats {
     }
 }
 
-/// What each CPU added when it was last looked at, and the sums of it.
+/// The last known contribution of each CPU, and the sums.
 #[derive(Clone, Default)]
 pub(crate) struct GroupSums {
     /// First those of the CPUs, then those of groups of several.
@@ -74,8 +74,8 @@ pub(crate) struct GroupSums {
 }
 
 impl GroupSums {
-    /// Sums over the groups of some domains, of nothing yet. Groups of the same CPUs share one.
-    /// None if no group is large.
+    /// Empty sums over the groups of some domains. Groups of the same CPUs share one. `None` if no group is
+    /// large.
     fn new(domains: &Domains, nr_cpus: usize) -> Option<GroupSums> {
         if domains.sgs.iter().all(|group| group.group_weight < WORTH_A_SUM) {
             return None;
@@ -143,7 +143,7 @@ impl Sched {
         if self.kernel.has(Feature::LbCountRunnable) { cfs.h_nr_runnable } else { cfs.h_nr_queued }
     }
 
-    /// Begins sums for the groups there are, and watches what they depend on.
+    /// Creates the sums for the existing groups, and watches the state that they depend on.
     pub(crate) fn keep_group_sums(&mut self) {
         let nr_cpus = self.rqs.len();
         self.group_sums = GroupSums::new(&self.domains, nr_cpus);
@@ -152,7 +152,7 @@ impl Sched {
         self.cfs_rqs.watch(watched);
     }
 
-    /// Brings the sums of groups up to date, so that what is decided next is decided quickly.
+    /// Updates the sums of groups, so that the next decisions are quick.
     pub fn update_group_sums(&mut self) {
         for word in 0..self.rqs.touched().len() {
             let mut touched = self.rqs.take_touched(word) | self.cfs_rqs.take_touched(word);
@@ -179,15 +179,15 @@ impl Sched {
         }
     }
 
-    /// The sums over all groups, if no CPU may have changed since they were brought up to date.
+    /// The sums over all groups, if no CPU may have changed since their update.
     pub(crate) fn valid_group_sums(&self) -> Option<&GroupSums> {
         let is_marked = |words: &[u64]| words.iter().any(|&word| word != 0);
         let touched = is_marked(self.rqs.touched()) || is_marked(self.cfs_rqs.touched());
         self.group_sums.as_ref().filter(|_| !touched)
     }
 
-    /// A CPU that changed without being marked, or a group whose sum is not that of its
-    /// CPUs, for [`check`](crate::check).
+    /// A CPU that changed without being marked, or a group whose sum differs from that of its CPUs, for
+    /// [`check`](crate::check).
     pub(crate) fn wrong_group_sum(&self) -> Option<String> {
         let GroupSums { stats, of_group, .. } = self.group_sums.as_ref()?;
         let marked = |cpu: CpuId| {

@@ -1,10 +1,10 @@
 //! Load of a task as the whole CPU sees it: its share of its group's queue, times that
 //! group's share of the queue above, up to the root.
 //!
-//! A queue's factor is computed once per jiffy, from top to bottom, at the first read; within the jiffy it stays,
-//! although loads change. So a task that just arrived on an empty CPU may count next to nothing. The kernel writes this
-//! cache from readers; so do we, in cells: it is the only thing that a decider writes, and a hypothetical
-//! question does not.
+//! A queue's factor is computed once per jiffy, from top to bottom, at the first read; it stays the same during the
+//! jiffy, although loads change. So a task that just arrived on an empty CPU may count almost nothing. The kernel
+//! writes this cache from readers; so do we, in cells: it is the only state that a decider writes, except in a
+//! hypothetical question.
 
 use schedlab_units::{TaskId, Time};
 

@@ -5,7 +5,8 @@ use schedlab_topology::CpuId;
 use crate::{Curr, IdleTest, PendingWake, Sched};
 
 impl Sched {
-    /// Nothing runs, nothing is queued, no wake-up is on its way, and the last task was switched away from.
+    /// Nothing runs, nothing is queued, no wake-up is pending, and the switch away from the last task is
+    /// complete.
     ///
     /// Kernel: idle_cpu(), kernel/sched/core.c, v6.12 and v5.5.
     #[inline]
@@ -14,7 +15,7 @@ impl Sched {
         rq.curr_seen() == Curr::Idle && rq.nr_running == 0 && !self.wake_pending(cpu)
     }
 
-    /// Whether a wake-up is on its way to a CPU.
+    /// Whether a wake-up is pending for a CPU.
     #[inline]
     pub(crate) fn wake_pending(&self, cpu: CpuId) -> bool {
         let rq = &self.rqs[cpu];
@@ -24,7 +25,7 @@ impl Sched {
         }
     }
 
-    /// Idle. No virtual CPU is here that its host preempted.
+    /// Idle. Preempted virtual CPUs do not exist here.
     ///
     /// Kernel: available_idle_cpu(), kernel/sched/core.c, v6.12.
     #[inline]
@@ -32,7 +33,7 @@ impl Sched {
         self.idle_cpu(cpu)
     }
 
-    /// Something runs, but nothing other than SCHED_IDLE tasks and idle groups.
+    /// Only SCHED_IDLE tasks and idle groups run here.
     ///
     /// Kernel: sched_idle_cpu(), kernel/sched/fair.c, v6.12.
     #[inline]
@@ -41,7 +42,7 @@ impl Sched {
         nr_running > 0 && nr_running == self.root_cfs(cpu).h_nr_idle
     }
 
-    /// Whether a wakee, which may be SCHED_IDLE itself, displaces what runs there.
+    /// Whether a wakee, which may be SCHED_IDLE itself, preempts the task that runs there.
     ///
     /// Kernel: choose_sched_idle_rq(), kernel/sched/fair.c, v7.2.
     #[inline]

@@ -5,7 +5,7 @@
 
 use crate::{CfsRq, CfsRqId, Entity, Kernel, Rq, Sched, SeId, Task};
 
-/// An entity, where it stands, and the rules.
+/// An entity, its queue, and the rules.
 pub(crate) struct Level<'a> {
     pub kernel: &'a Kernel,
     pub rq: &'a Rq,
@@ -14,7 +14,7 @@ pub(crate) struct Level<'a> {
 }
 
 impl Sched {
-    /// An entity and its queue, to change, and what they go by.
+    /// An entity and its queue, mutable, with their clocks and rules.
     #[inline]
     pub(crate) fn level(&mut self, cfs: CfsRqId, se: SeId) -> Level<'_> {
         let queue = &mut self.cfs_rqs[cfs.0 as usize];
@@ -23,7 +23,7 @@ impl Sched {
     }
 }
 
-/// An entity, to change, where more than it is needed.
+/// An entity, mutable, where other state is needed too.
 #[inline]
 pub(crate) fn entity_of<'a>(tasks: &'a mut [Task], groups: &'a mut [Entity], se: SeId) -> &'a mut Entity {
     if se.is_task() { &mut tasks[se.0 as usize].se } else { &mut groups[(se.0 & !SeId::GROUP) as usize] }

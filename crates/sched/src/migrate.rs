@@ -38,7 +38,7 @@ impl Sched {
         self.effects.push(Effect::Migrated { task, from, to: cpu, cause });
     }
 
-    /// Notes the CPU of a task, and with it the queue of its group there.
+    /// Sets the CPU of a task, and with it the queue of its group there.
     ///
     /// Kernel: __set_task_cpu(), set_task_rq(), kernel/sched/sched.h, v6.12.
     pub fn set_cpu(&mut self, task: TaskId, cpu: CpuId) {

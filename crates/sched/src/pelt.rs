@@ -1,9 +1,8 @@
 //! Per-entity load tracking: the arithmetic, to the last bit.
 //!
-//! Time is cut into periods of 1024 units of 1024 ns. What happened n periods ago
-//! counts y^n, with y^32 = 1/2, so a sum of contributions is a geometric series that
-//! never exceeds [`LOAD_AVG_MAX`], and an average is the sum over what the series can
-//! be at this point of the present period.
+//! Time is cut into periods of 1024 units of 1024 ns. A contribution n periods ago counts y^n, with y^32 =
+//! 1/2, so a sum of contributions is a geometric series that never exceeds [`LOAD_AVG_MAX`], and an average
+//! is the sum divided by the largest possible sum at this point of the current period.
 //!
 //! ```text
 //!   last update                        now
@@ -12,17 +11,17 @@
 //!          d1           d2            d3
 //! ```
 //!
-//! d1 and d3 are parts of a period, d2 whole ones; each is decayed to now.
+//! d1 and d3 are parts of a period, d2 whole periods; each is decayed to now.
 //!
 //! Kernel: decay_load(), accumulate_sum(), ___update_load_sum(), ___update_load_avg(), kernel/sched/pelt.c, v6.12.
 
 use crate::SchedAvg;
 
-/// Most that a sum of a quantity of 1 can reach.
+/// The largest sum of a quantity of 1.
 pub const LOAD_AVG_MAX: u64 = 47742;
 /// Least divider of a sum: the largest sum just after a period boundary.
 pub(crate) const PELT_MIN_DIVIDER: u64 = LOAD_AVG_MAX - 1024;
-/// Periods after which a sum is taken for nothing left.
+/// Periods after which a sum counts as zero.
 const DECAYED_AFTER: u64 = 32 * 63;
 
 /// y^n in 32 bits after the point.
@@ -41,11 +40,11 @@ pub fn decay_load(sum: u64, periods: u64) -> u64 {
     Decay::over(periods).of(sum)
 }
 
-/// What so many periods without a contribution leave of sums: [`decay_load`] of several.
+/// The decay of sums over this many periods without a contribution: [`decay_load`] of several.
 #[derive(Clone, Copy)]
 struct Decay {
     halvings: u64,
-    /// y^n for the rest, in 32 bits after the point; 0 where nothing is left.
+    /// y^n for the rest, in 32 bits after the point; 0 if nothing is left.
     inverse: u32,
 }
 
@@ -72,7 +71,7 @@ pub(crate) fn cap_scale(value: u64, scale: u64) -> u64 {
     (value * scale) >> 10
 }
 
-/// What a quantity of 1 adds over d1, whole periods and d3, decayed to now.
+/// The contribution of a quantity of 1 over d1, whole periods and d3, decayed to now.
 ///
 /// Kernel: __accumulate_pelt_segments(), kernel/sched/pelt.c, v6.12.
 #[inline]
@@ -80,11 +79,11 @@ fn accumulate_segments(decay: Decay, d1: u64, d3: u64) -> u64 {
     decay.of(d1) + (LOAD_AVG_MAX - decay.of(LOAD_AVG_MAX) - 1024) + d3
 }
 
-/// Time since the last update, taken note of.
+/// The time since the last update.
 enum Step {
     /// No unit of time has passed.
     Nothing,
-    /// `contrib` for a quantity of 1, after decay if whole periods went by.
+    /// `contrib` for a quantity of 1, after decay if whole periods passed.
     Over { contrib: u64, decay: Option<Decay> },
 }
 
@@ -140,7 +139,7 @@ impl SchedAvg {
             self.runnable_sum = decay.of(self.runnable_sum);
             self.util_sum = decay.of(self.util_sum);
         }
-        // Nothing runs or waits where there is no load, whatever the callers still see.
+        // Without load nothing runs or waits, whatever the callers pass.
         if load != 0 {
             self.load_sum += load * contrib;
             self.runnable_sum += (runnable * contrib) << 10;
@@ -164,7 +163,8 @@ impl SchedAvg {
         self.util_avg = self.util_sum / divider;
     }
 
-    /// Sums and averages of what runs or not and mostly never did. True if a period boundary was crossed.
+    /// Sums and averages of a signal that is on or off and mostly zero. True if a period boundary was
+    /// crossed.
     ///
     /// Kernel: update_rt_rq_load_avg(), update_dl_rq_load_avg(), kernel/sched/pelt.c, v6.12.
     pub(crate) fn update_running(&mut self, now: u64, running: bool) -> bool {
@@ -178,9 +178,9 @@ impl SchedAvg {
         crossed
     }
 
-    /// The form of v4.13: the weight is part of the load sum, frequency and capacity
-    /// scale each contribution, and a run queue keeps a second sum of what is queued.
-    /// Sums and averages in one go; true if a period boundary was crossed.
+    /// The form of v4.13: the weight is part of the load sum, frequency and capacity scale each contribution,
+    /// and a run queue keeps a second sum of queued entities. Sums and averages in one step; true if a period
+    /// boundary was crossed.
     ///
     /// Kernel: ___update_load_avg(), accumulate_sum(), kernel/sched/fair.c, v4.13.
     #[inline]
@@ -245,7 +245,7 @@ mod tests {
 
     const FULL: Scale = Scale { freq: 1024, cpu: 1024, queue: false };
 
-    /// Values from a separate calculation with whole numbers of any size.
+    /// Values from a separate calculation with arbitrary-precision integers.
     #[test]
     fn decay_is_exact() {
         for (sum, periods, expected) in DECAYS {

@@ -1,4 +1,4 @@
-//! Preemption models: which bit asks for a reschedule, and where it is honoured.
+//! Preemption models: which bit requests a reschedule, and where it is honoured.
 //!
 //! The two tables of the PREEMPT_AUTO mail are the two functions
 //! [`Preempt::lazy_request`] and [`Preempt::honours`].
@@ -17,7 +17,7 @@ pub enum PreemptBuild {
     Auto,
 }
 
-/// What the user chose.
+/// The model chosen by the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PreemptModel {
     /// Reschedule at explicit points and at the exit to user mode.
@@ -26,7 +26,7 @@ pub enum PreemptModel {
     Voluntary,
     /// Wherever the preempt count is zero.
     Full,
-    /// Preemptible, but the fair class asks lazily (v6.13).
+    /// Preemptible, but requests of the fair class are lazy (v6.13).
     Lazy,
 }
 
@@ -100,9 +100,9 @@ impl Preempt {
         self.build != PreemptBuild::Static || self.kernel_preemptible()
     }
 
-    /// The bit to set when a task asks for a CPU: true for the lazy one.
-    /// `higher_class` says whether the asking task is of a higher class than the
-    /// current one; `curr_idle` whether the CPU runs its idle task.
+    /// The bit to set when a task requests a CPU: true for the lazy one. `higher_class` says whether the
+    /// requesting task is of a higher class than the current one; `curr_idle` whether the CPU runs its idle
+    /// task.
     pub fn lazy_request(self, higher_class: bool, curr_idle: bool) -> bool {
         if curr_idle {
             return false;
@@ -147,8 +147,8 @@ impl Preempt {
 pub enum TickUpgrade {
     /// There are no lazy requests.
     Never,
-    /// If the tick itself asks, because a slice has ended. PREEMPT_AUTO v2, "sched/fair:
-    /// handle tick expiry under lazy preemption" (28 May 2024).
+    /// If the tick itself makes a request, because a slice has ended. PREEMPT_AUTO v2, "sched/fair: handle
+    /// tick expiry under lazy preemption" (28 May 2024).
     IfAsked,
     /// At each tick (v6.13).
     Always,
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// The second: where each bit is looked at. cond_resched() does nothing.
+    /// The second: where each bit is checked. cond_resched() does nothing.
     #[test]
     fn points_at_which_bits_are_honoured_under_preempt_auto() {
         let points = [Point::ExitToUser, Point::IrqReturnToKernel, Point::PreemptEnable, Point::CondResched];
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Without the series none and voluntary act at explicit points, full wherever it may.
+    /// Without the series none and voluntary act at explicit points, full wherever possible.
     #[test]
     fn points_at_which_the_single_bit_is_honoured_without_it() {
         let points = [

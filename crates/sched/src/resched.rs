@@ -1,4 +1,4 @@
-//! Asking the current task of a CPU to make way.
+//! Requests to reschedule the current task of a CPU.
 
 use schedlab_topology::CpuId;
 
@@ -23,7 +23,7 @@ impl Sched {
         self.effects.push(Effect::Resched { cpu, lazy });
     }
 
-    /// Asks on behalf of a fair task, with the bit of the preemption model.
+    /// Requests a reschedule on behalf of a fair task, with the bit of the preemption model.
     ///
     /// Kernel: resched_curr_lazy(), kernel/sched/core.c, v7.2.
     #[inline]
@@ -32,7 +32,7 @@ impl Sched {
         self.resched_curr(cpu, lazy);
     }
 
-    /// Asks on behalf of a higher class, or for a change that cannot wait.
+    /// Requests a reschedule on behalf of a higher class, or for a change that cannot wait.
     ///
     /// Kernel: resched_curr(), kernel/sched/core.c, v7.2.
     pub(crate) fn resched_now(&mut self, cpu: CpuId) {

@@ -28,10 +28,10 @@ impl Curr {
     }
 }
 
-/// A CPU's run queue, as `struct rq`. Times are ns unless said otherwise.
+/// A CPU's run queue, as `struct rq`. Times are ns unless noted otherwise.
 ///
-/// The order of fields is kept: what placement and balancing look at on other CPUs comes
-/// first, in one cache line.
+/// The order of fields is fixed: those that placement and balancing read on other CPUs come first, in one
+/// cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Rq {
@@ -75,15 +75,15 @@ pub struct Rq {
     pub wake_stamp: u64,
     /// SIS_PROP from v5.18: budget.
     pub wake_avg_idle: u64,
-    /// Longest newly idle balancing seen.
+    /// Longest newly idle balancing so far.
     pub max_idle_balance_cost: u64,
     /// Jiffy of the next periodic balancing.
     pub next_balance: u64,
     /// Jiffy of the last blocked load update.
     pub last_blocked_load_update: u64,
-    /// Queues whose averages must be aged, children before parents.
+    /// Queues whose averages must be decayed, children before parents.
     pub leaf_cfs_rqs: Vec<CfsRqId>,
-    /// Queues that were given time, which this CPU was interrupted to let run (v6.4).
+    /// Queues with new quota that this CPU was interrupted to unthrottle (v6.4).
     pub cfsb_csd_list: Vec<CfsRqId>,
     /// Blocked load may still decay.
     pub has_blocked_load: bool,
@@ -107,7 +107,7 @@ pub struct Rq {
     pub active_balance_llc: bool,
     /// The CPU was idle at its last tick.
     pub idle_balance: bool,
-    /// What the CPU was interrupted to do for the idle.
+    /// What the CPU was interrupted to do for the idle ones.
     pub nohz_kick: NohzKick,
     /// v4.13: past loads, each smoother than the one before.
     pub cpu_load: [u64; CPU_LOAD_IDX_MAX],
@@ -123,25 +123,25 @@ pub struct Rq {
     pub rt_queue: Vec<TaskId>,
     /// Deadline tasks in order of deadline.
     pub dl_queue: Vec<TaskId>,
-    /// The CPU that this one took last of several that would do for an RT or deadline task, or
-    /// for one of another affinity (distribute_cpu_mask_prev).
+    /// The CPU last taken of several suitable ones for an RT or deadline task, or for a task with a new
+    /// affinity (distribute_cpu_mask_prev).
     pub any_cpu: CpuId,
     /// RT time used in this period, ns.
     pub rt_time: u64,
-    /// RT tasks have used up their part of the period.
+    /// RT tasks have used up their share of the period.
     pub rt_throttled: bool,
-    /// v6.12: lets fair tasks run that RT tasks keep waiting.
+    /// v6.12: runs fair tasks that RT tasks keep waiting.
     pub fair_server: FairServer,
-    /// The slice timer, when set: the instant it expires.
+    /// The expiry of the slice timer, if set.
     pub hrtick: Option<u64>,
-    /// A task was queued for which the running task makes way: the next call of the scheduler uses the clock of that
-    /// time (RQCF_REQ_SKIP).
+    /// A task was queued that preempts the running one: the next call of the scheduler uses the clock of that time
+    /// (RQCF_REQ_SKIP).
     pub skip_clock_update: bool,
     /// When the scheduler was last called, ns, whatever the clock says.
     pub called: u64,
     /// The stopper, when it wants to run.
     pub stop: Option<TaskId>,
-    /// A pass has woken the stopper. The driver queues it when the pass is over, but it counts already.
+    /// A pass has woken the stopper. The driver queues it when the pass is over, but it already counts.
     pub stop_asked: bool,
     /// Online.
     pub online: bool,
@@ -149,21 +149,21 @@ pub struct Rq {
     pub active: bool,
     /// The idle loop polls, so no interrupt is needed to wake it. Set by the driver.
     pub polling: bool,
-    /// Its idle task is chosen, but it has still to switch to it from this one: it looks for work elsewhere, for a driver
-    /// whose passes take time.
+    /// Its idle task is chosen, but it still has to switch to it from this task: it looks for work elsewhere, for a
+    /// driver whose passes take time.
     pub leaving: Option<TaskId>,
-    /// Exit latency of the idle state it is in, ns; none when unknown. Set by the driver.
+    /// Exit latency of its idle state, ns; `None` when unknown. Set by the driver.
     pub idle_exit_latency: Option<u64>,
     /// Generator of newly idle randomness (NI_RANDOM), seeded by the driver.
     pub random: u64,
-    /// The tasks that interrupts on the idle CPU wake: the idle task counts like any waker.
+    /// Wakees of interrupts on the idle CPU: the idle task counts like any waker.
     pub idle_wakees: Wakees,
     /// Context switches.
     pub nr_switches: u64,
 }
 
 impl Rq {
-    /// The task that other CPUs take for its current one.
+    /// Its current task from the view of other CPUs.
     #[inline]
     pub fn curr_seen(&self) -> Curr {
         self.leaving.map_or(self.curr, Curr::Task)
@@ -236,8 +236,8 @@ impl Rq {
         }
     }
 
-    /// SIS_PROP from v5.14: the idle budget, halved for each jiffy since the last wake-up
-    /// here, and the jiffy up to which it was.
+    /// SIS_PROP from v5.14: the idle budget, halved for each jiffy since the last wake-up here, and the jiffy
+    /// of that update.
     ///
     /// Kernel: select_idle_cpu(), kernel/sched/fair.c, v5.18.
     pub(crate) fn aged_wake_avg_idle(&self, jiffies: u64) -> (u64, u64) {

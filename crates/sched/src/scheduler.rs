@@ -1,8 +1,9 @@
-//! What an engine requires of a scheduler, whatever decides.
+//! The interface between an engine and a scheduler.
 //!
-//! Our rules ([`Sched`]) are one scheduler; the code of a kernel tree, compiled, is another. An engine that is generic over
-//! [`Scheduler`] drives either. Methods that place a task come in two halves, as in [`Sched`]: `decide_` says where, and
-//! `apply_` carries that out. A scheduler that cannot part them does all in the first half and only reports in the second.
+//! Our rules ([`Sched`]) are one scheduler; the code of a kernel tree, compiled, is another. An engine that is generic
+//! over [`Scheduler`] drives either. Methods that place a task come in two halves, as in [`Sched`]: `decide_` chooses,
+//! and `apply_` carries that out. A scheduler that cannot separate them does all in the first half and only reports in
+//! the second.
 //!
 //! Side effects of a call are reported by [`Scheduler::effects`], which the engine drains after each call.
 
@@ -19,39 +20,40 @@ use crate::{
     Scaled, Sched, SeId, Switched, Task, TaskState, TgId, Ticked, Took, WakePath, Wakeup, WakeupDecision,
 };
 
-/// Where a decider stores the CPUs that it rejected, if they are wanted.
+/// The list for rejected CPUs, if they are wanted.
 pub type PassedOver<'a> = Option<&'a RefCell<Vec<Candidate>>>;
 
 /// A scheduler of one machine, driven in virtual time. Times are ns since boot.
 pub trait Scheduler {
-    /// The rules it has, or those nearest to it: the engine asks them where a request to reschedule is honoured.
+    /// Its rules, or the closest ones: they determine where the engine honours a reschedule request.
     fn kernel(&self) -> &Kernel;
     /// Changes a rule while running.
     ///
     /// # Errors
-    /// A rule that it does not have.
+    /// It has no such rule.
     fn switch(&mut self, part: &str) -> Result<(), KernelError>;
-    /// The domains it balances in, or those that our rules build of the same machine.
+    /// The domains in which it balances, or those that our rules build for the same machine.
     fn domains(&self) -> &Domains;
     /// Length of a tick, ns.
     fn tick_ns(&self) -> u64;
-    /// How long the kernel's own work takes, by the driver's clock.
+    /// Costs of the kernel's own work, in the driver's time.
     fn took(&mut self) -> &mut Took;
-    /// Run queues that were looked at since the driver last asked. One that does not tell leaves it empty.
+    /// Run queues examined since the driver's last call. A scheduler that does not report them leaves it
+    /// empty.
     fn looked(&mut self) -> &mut Looked;
-    /// What happened since the engine last looked.
+    /// Effects since the engine's last call.
     fn effects(&mut self) -> &mut Vec<Effect>;
-    /// Whether balance passes are written down.
+    /// Whether balance passes are recorded.
     fn log_balance(&mut self, on: bool);
-    /// The passes since last asked.
+    /// The passes since the last call.
     fn balance_log(&mut self) -> Vec<BalanceDecision>;
-    /// What newly idle CPUs did since last asked, if passes are kept.
+    /// What newly idle CPUs did since the last call, if passes are recorded.
     fn newidle_log(&mut self) -> Vec<Newidle>;
-    /// Whether its passes can be kept: those of foreign code cannot.
+    /// Whether its passes can be recorded: those of a kernel tree cannot.
     fn keeps_passes(&self) -> bool {
         true
     }
-    /// Whether the rules of balance passes are kept, without the rest.
+    /// Whether only the rules of balance passes are recorded.
     fn log_balance_reasons(&mut self, _on: bool) {}
     /// The rules of the passes, in order, if they are recorded; the reader empties the list.
     fn balance_reasons(&mut self) -> Option<&mut Vec<Reason>> {
@@ -60,31 +62,32 @@ pub trait Scheduler {
 
     /// What a CPU executes.
     fn curr(&self, cpu: CpuId) -> Curr;
-    /// What its current task is asked for.
+    /// Reschedule requests pending for its current task.
     fn need_resched(&self, cpu: CpuId) -> NeedResched;
     /// Tasks on its queue, of all classes.
     fn nr_running(&self, cpu: CpuId) -> u32;
-    /// It executes something.
+    /// Whether it is online.
     fn is_online(&self, cpu: CpuId) -> bool;
-    /// Tasks may come to it.
+    /// Whether tasks may be placed on it.
     fn is_active(&self, cpu: CpuId) -> bool;
-    /// Its idle task watches the flag: it needs no interrupt.
+    /// Whether its idle task polls the flag, so that no interrupt is needed.
     fn is_polling(&self, cpu: CpuId) -> bool;
-    /// Its idle task begins to watch the flag, or no longer does.
+    /// Its idle task starts or stops polling the flag.
     fn set_polling(&mut self, cpu: CpuId, polling: bool);
-    /// From now on a CPU whose last task leaves is not idle before [`Scheduler::is_at_idle`] is called. Whether it will be so.
+    /// From now on a CPU whose last task leaves is not idle before [`Scheduler::is_at_idle`] is called. Returns whether
+    /// that is supported.
     fn linger(&mut self) -> bool;
     /// A CPU has switched to its idle task.
     fn is_at_idle(&mut self, cpu: CpuId);
-    /// Whether a task that has not left its CPU yet is given to the wake list of that CPU, if it is woken now.
+    /// Whether a task that has not left its CPU yet is put on the wake list of that CPU if it is woken now.
     fn hands_over(&self, wakeup: &Wakeup) -> bool;
-    /// How long it takes to leave its idle state, ns; none if it is awake.
+    /// Exit latency of its idle state, ns; `None` if it is awake.
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>);
-    /// Others woke tasks that it has to queue.
+    /// Whether its wake list contains tasks to queue.
     fn has_wake_list(&self, cpu: CpuId) -> bool;
     /// The speed of a CPU, of 1024.
     fn set_freq_scale(&mut self, cpu: CpuId, scale: u64);
-    /// Whether two CPUs share their last cache.
+    /// Whether two CPUs share their last-level cache.
     fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool;
 
     /// A task.
@@ -95,11 +98,11 @@ pub trait Scheduler {
     fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool;
     /// About so many tasks will be made.
     fn expect_tasks(&mut self, _count: usize) {}
-    /// Makes a task; tasks are numbered in the order in which they are made.
+    /// Creates a task; tasks are numbered in the order of their creation.
     fn new_task(&mut self, spec: &NewTask, parent: Option<TaskId>, now: Time) -> TaskId;
-    /// A task that was made sleeps, or the like, before it was ever woken.
+    /// Sets the state of a task before its first wake-up.
     fn set_state(&mut self, task: TaskId, state: TaskState);
-    /// A task begins to end.
+    /// A task begins to exit.
     fn set_exiting(&mut self, task: TaskId);
     /// A task's mask was never narrowed.
     fn set_never_restricted(&mut self, task: TaskId);
@@ -107,7 +110,7 @@ pub trait Scheduler {
     fn set_recent_used_cpu(&mut self, task: TaskId, cpu: CpuId);
     /// A task's wakee flips, and the time of the last halving.
     fn set_wakee_flips(&mut self, task: TaskId, count: u32, halved: Time);
-    /// Bounds of a task's utilisation; none leaves one as it is.
+    /// Clamps of a task's utilisation; `None` leaves one unchanged.
     fn set_uclamp(&mut self, task: TaskId, min: Option<u32>, max: Option<u32>);
     /// A sleeping task's lag.
     fn set_lag(&mut self, task: TaskId, owed: Duration);
@@ -119,7 +122,8 @@ pub trait Scheduler {
     fn set_nice(&mut self, task: TaskId, nice: i8, now: Time);
     /// Own slice, ns.
     fn set_slice(&mut self, task: TaskId, slice: Option<u64>, now: Time);
-    /// CPU `by` changes the CPUs of a task. If it runs where it may not, the stopper must move it: where to.
+    /// CPU `by` changes the allowed CPUs of a task. If the task runs on another CPU, the stopper must move
+    /// it: returns where to.
     fn set_cpus_allowed(
         &mut self,
         by: CpuId,
@@ -127,29 +131,29 @@ pub trait Scheduler {
         allowed: Arc<CpuMask>,
         now: Time,
     ) -> Option<CpuId>;
-    /// The same of a task that is not queued, whatever was asked for.
+    /// The same for a task that is not queued.
     fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time);
     /// Brings a sleeping task's averages up to the clock of its queue.
     fn sync_load_avg(&mut self, task: TaskId);
-    /// Charges what runs on a CPU where a task's queue is.
+    /// Charges the running task of a task's queue.
     fn update_curr_of(&mut self, cpu: CpuId, task: TaskId, now: Time);
     /// A process executes another program (v7.2).
     fn sched_cache_exec(&mut self, task: TaskId, process: u32, now: Time);
-    /// A task that ends leaves the group of its session.
+    /// An exiting task leaves the group of its session.
     fn sched_autogroup_exit_task(&mut self, task: TaskId, now: Time);
 
-    /// What forks and execs look up is counted once for both halves.
+    /// Updates the sums that forks and execs use.
     fn update_group_sums(&mut self);
-    /// Where a new task goes.
+    /// Where a new task is placed.
     fn decide_fork(&mut self, task: TaskId, this: CpuId, now: Time, passed_over: PassedOver<'_>)
     -> Placement;
-    /// It goes there.
+    /// Carries out the placement.
     fn apply_fork(&mut self, task: TaskId, cpu: CpuId, now: Time) -> PreemptDecision;
-    /// Where a task goes that executes another program.
+    /// Where a task continues after an exec.
     fn decide_exec(&mut self, task: TaskId, now: Time, passed_over: PassedOver<'_>) -> Placement;
-    /// Where a woken task goes.
+    /// Where a woken task is placed.
     fn decide_wakeup(&mut self, wakeup: &Wakeup, now: Time, passed_over: PassedOver<'_>) -> WakeupDecision;
-    /// It goes there.
+    /// Carries out the placement.
     fn apply_wakeup(
         &mut self,
         wakeup: &Wakeup,
@@ -158,37 +162,39 @@ pub trait Scheduler {
     ) -> Option<PreemptDecision>;
     /// A task was queued by this CPU.
     fn task_woken(&mut self, by: CpuId, task: TaskId, now: Time);
-    /// What others woke for a CPU, in turn.
+    /// The tasks on the wake list of a CPU, in order.
     fn wake_list_in_turn(&mut self, cpu: CpuId, now: Time) -> Vec<TaskId>;
     /// The CPU queues one of them.
     fn drain_one(&mut self, task: TaskId, now: Time) -> PreemptDecision;
 
-    /// The CPU calls the scheduler. It may stand still meanwhile: after so many ns, for so many.
+    /// The CPU calls the scheduler. It may be stopped meanwhile: after how many ns, for how many.
     fn schedule(&mut self, cpu: CpuId, how: Deactivate, stall: Option<(u64, u64)>, now: Time) -> Switched;
-    /// The switch away from a task is over.
+    /// The switch away from a task is complete.
     fn finish_task_switch(&mut self, prev: TaskId);
     /// The work after a switch.
     fn balance_callbacks(&mut self, cpu: CpuId, now: Time);
-    /// The current task offers its CPU to others.
+    /// The current task yields its CPU.
     fn yield_task(&mut self, cpu: CpuId, now: Time);
-    /// Some group has a quota.
+    /// Whether some group has a quota.
     fn bandwidth_used(&self) -> bool;
-    /// The current task, about to return to user mode, must leave the queue as its group is out of quota.
+    /// Whether the current task, about to return to user mode, must leave the queue because its group is out
+    /// of quota.
     fn exit_to_user(&mut self, task: TaskId, now: Time) -> bool;
 
     /// The tick of a CPU.
     fn tick(&mut self, cpu: CpuId, now: Time) -> Ticked;
-    /// When the slice of what it runs ends, if there is a timer for that.
+    /// When the slice timer of a CPU expires, if set.
     fn hrtick_at(&self, cpu: CpuId) -> Option<u64>;
-    /// It ends.
+    /// The slice timer expires.
     fn hrtick(&mut self, cpu: CpuId, now: Time);
-    /// An interrupt took so many ns.
+    /// An interrupt took this many ns.
     fn steal(&mut self, cpu: CpuId, ns: u64, now: Time);
-    /// Whether a CPU stops its tick that expects to be idle for so many ns, if anybody predicts that, and has a timer in so many.
+    /// Whether a CPU stops its tick, given its predicted idle time, ns, if there is a prediction, and the time to its
+    /// next timer.
     fn stops_tick(&self, expected_ns: Option<u64>, timer_ns: u64) -> bool;
     /// It stops its tick.
     fn nohz_balance_enter_idle(&mut self, cpu: CpuId);
-    /// It was asked to balance for the idle: whether it does.
+    /// It was kicked to balance for the idle CPUs: returns whether it does.
     fn nohz_kicked(&mut self, cpu: CpuId, now: Time) -> bool;
     /// The balance softirq.
     fn run_rebalance_domains(&mut self, cpu: CpuId, now: Time);
@@ -197,65 +203,65 @@ pub trait Scheduler {
     /// The stopper of a CPU moves a task that had to leave.
     fn stopper_moves(&mut self, cpu: CpuId, task: TaskId, to: CpuId, cause: MigrationCause, now: Time);
 
-    /// Makes a group.
+    /// Creates a group.
     fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId;
-    /// Makes its tasks run only where no other task would.
+    /// Makes a group SCHED_IDLE, or not.
     fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time);
     /// A group's weight, 1024 << 10 for a weight of 100.
     fn set_shares(&mut self, tg: TgId, shares: u64, now: Time);
     /// Its quota, period and burst, ns.
     fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time);
-    /// A task goes to a group.
+    /// A task moves to a group.
     fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time);
-    /// Periods of all groups that are over, and those in which a CPU was throttled.
+    /// Completed periods of all groups, and those in which a CPU was throttled.
     fn periods(&self) -> [u64; 2] {
         [0, 0]
     }
-    /// Its state, if it is that of our rules; for reporting.
+    /// The state of our rules, if it has it, for reporting.
     fn state(&self) -> Option<&Sched> {
         None
     }
-    /// Node whose memory a group is in.
+    /// The memory node of a group.
     fn home_node(&self, tg: TgId) -> u16;
     /// Counters of a group's load average.
     fn nr_load_avgs(&self) -> usize;
-    /// A group's period is over: when the next one is.
+    /// A group's period is over: returns the end of the next one.
     fn period_timer(&mut self, tg: TgId, cpu: CpuId, now: Time) -> Option<Time>;
-    /// Quota that was given back is handed out.
+    /// Returned quota is handed out.
     fn slack_timer(&mut self, tg: TgId, cpu: CpuId, now: Time);
-    /// A CPU lets queues run that have quota again.
+    /// A CPU unthrottles queues that have quota again.
     fn cfsb_csd_unthrottle(&mut self, cpu: CpuId, now: Time);
-    /// The period of RT throttling is over: when the next one is.
+    /// The period of RT throttling is over: returns the end of the next one.
     fn rt_period_timer(&mut self, now: Time) -> Option<Time>;
     /// A CPU pushes RT tasks that wait on it.
     fn rto_push_irq_work(&mut self, cpu: CpuId, now: Time);
     /// A deadline task gets a new budget.
     fn dl_timer(&mut self, by: CpuId, task: TaskId, now: Time);
-    /// The bandwidth of a deadline task that sleeps is no longer in use.
+    /// The bandwidth of a sleeping deadline task is released.
     fn dl_inactive_timer(&mut self, task: TaskId, now: Time);
-    /// Whether the timer of that is due, and has not been cancelled.
+    /// Whether that timer is due, and has not been cancelled.
     fn dl_inactive_due(&self, task: TaskId, now: Time) -> bool;
 
-    /// A CPU begins to execute.
+    /// A CPU comes online.
     fn cpu_starting(&mut self, cpu: CpuId, now: Time);
-    /// It no longer does.
+    /// A CPU goes offline.
     fn set_offline(&mut self, cpu: CpuId, now: Time);
-    /// Tasks may come to it, or no longer.
+    /// Whether tasks may be placed on a CPU changes.
     fn set_active(&mut self, cpu: CpuId, active: bool, now: Time);
     /// All CPUs leave their domains.
     fn detach_domains(&mut self);
 
-    /// The machine has been idle up to now.
+    /// The machine has been up and idle until now.
     fn has_been_up(&mut self, now: Time, draw: impl FnMut() -> u64);
-    /// When domains were balanced last.
+    /// When domains were last balanced.
     fn was_balanced(&mut self, at: Time, lately: Lately, draw: impl FnMut() -> u64);
-    /// What newly idle balancing is believed to cost at first, ns.
+    /// The initial cost estimate of newly idle balancing, ns.
     fn set_newidle_cost(&mut self, ns: u64);
-    /// Searches in the cache of a CPU are bound as a pass would bind them that finds so much of it in use.
+    /// Limits searches in the cache of a CPU, as a pass that finds this utilisation.
     fn bound_scans(&mut self, cpu: CpuId, sum_util: u64);
     /// What balancing learned before.
     fn has_learned(&mut self, experience: &Experience);
-    /// A pass of a CPU over the domain it shares with another is known to come then.
+    /// A pass of a CPU over the domain it shares with another is known to come at this time.
     fn balances_at(&mut self, cpu: CpuId, from: CpuId, pass: Time);
 }
 
@@ -341,7 +347,7 @@ impl Scheduler for Sched {
     }
     fn switch(&mut self, part: &str) -> Result<(), KernelError> {
         self.kernel.switch(part)?;
-        // Numbers that go by how many CPUs there are follow at once.
+        // Tunables that depend on the number of CPUs are updated at once.
         self.scaled = Scaled::new(&self.kernel.tunables, self.nr_online());
         Ok(())
     }

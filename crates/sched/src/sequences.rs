@@ -233,14 +233,14 @@ fn a_sleeper_that_ran_too_much_stays_queued_until_it_is_paid() {
     .assert_eq(&eevdf_only("+NO_DELAY_ZERO", story));
 }
 
-/// What of the two kinds of kernels a test is about.
+/// Runs a test on the kernels with EEVDF only.
 fn eevdf_only(with: &str, story: impl Fn(&str) -> String) -> String {
     by_kernel(with, |kernel| if lab(kernel).sched.is_eevdf() { story(kernel) } else { String::new() })
 }
 
 #[test]
 fn a_sleeper_woken_while_still_queued_gains_no_lag() {
-    // Woken after a while: still in debt, or owed by now.
+    // Woken after a while: still in debt, or owed service by now.
     let story = |kernel: &str, sleeps: u64| {
         let (mut lab, sleeper, _) = overdrawn_sleeper(kernel);
         let lag = |lab: &mut Lab| {
@@ -383,7 +383,7 @@ fn a_groups_slice_is_the_shortest_below_it() {
         let short = lab.fork("b", 0, NewTask { slice: Some(MS), ..spec });
         let with_short = slice(&lab);
         let now = lab.time();
-        // In v7.3 it preempts, so that it stays.
+        // In v7.3 it preempts, and therefore stays.
         if lab.sched.rqs[CPU].curr.task() != Some(short) {
             lab.sched.move_queued_task(short, CpuId(1), crate::MigrationCause::Periodic, now);
         }
@@ -393,7 +393,7 @@ fn a_groups_slice_is_the_shortest_below_it() {
 
 #[test]
 fn a_lazy_request_becomes_a_full_one_at_the_tick() {
-    // Under PREEMPT_AUTO only if the tick asks too: not while the running task is alone.
+    // Under PREEMPT_AUTO only if the tick makes a request too: not while the running task is alone.
     for (model, others, expected) in [
         (
             "",
@@ -492,7 +492,7 @@ fn guarded_sums_shrink_their_weights_instead_of_overflowing() {
         for _ in 0..3 {
             lab.nice_hog("h", 0, -20);
         }
-        // One that is far from the zero point goes and comes.
+        // An entity far from the zero point leaves and returns.
         let far = SeId(2);
         lab.sched.timeline_remove(ROOT, far);
         let away = 1 << 37;
@@ -500,7 +500,7 @@ fn guarded_sums_shrink_their_weights_instead_of_overflowing() {
         lab.sched.timeline_add(ROOT, far);
         lab.sched.check();
         let queue = lab.sched.cfs(ROOT);
-        // Half of the weight on the line is that far away.
+        // Half of the weight on the timeline is that far away.
         let right = queue.avg_vruntime as i128 > i128::from(away / 4) * i128::from(queue.avg_load);
         format!("shift {}, sum {}", queue.sum_shift, if right { "right" } else { "overflown" })
     };

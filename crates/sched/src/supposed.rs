@@ -1,17 +1,17 @@
-//! What a decision takes for granted instead of the state.
+//! Values that a decision assumes instead of the state's.
 //!
-//! An audit knows some facts only within bounds, and asks the deciders what each of their values would lead to. The state
-//! stays as it is: what is supposed goes through the window ([`View::supposing`](crate::View::supposing)).
+//! An audit knows some facts only within bounds, and evaluates decisions for several of their values. The state does
+//! not change: assumed values are passed through the window ([`View::supposing`](crate::View::supposing)).
 
 use crate::wakeup::ForkFacts;
 use schedlab_topology::CpuId;
 
-/// Values that stand for those of the state; what is `None` or empty is read from the state.
+/// Values that replace those of the state; fields that are `None` or empty are read from the state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Supposed<'a> {
     /// Averages and idle stamps of all CPUs, for the placement of a new task.
     pub fork: Option<&'a ForkFacts>,
-    /// How many CPUs a search may look at (SIS_UTIL).
+    /// How many CPUs a search may examine (SIS_UTIL).
     pub nr_idle_scan: Option<u32>,
     /// How long searches took on average (SIS_PROP), ns.
     pub avg_scan_cost: Option<u64>,
@@ -26,7 +26,7 @@ pub struct Supposed<'a> {
 }
 
 impl Supposed<'_> {
-    /// Everything is as in the state; the question is hypothetical all the same.
+    /// All values are those of the state; the question is hypothetical nevertheless.
     pub const NOTHING: Supposed<'static> = Supposed {
         fork: None,
         nr_idle_scan: None,
@@ -37,7 +37,7 @@ impl Supposed<'_> {
         imbalance: &[],
     };
 
-    /// The mark of a group, if one is supposed.
+    /// The mark of a group, if one is assumed.
     pub(crate) fn imbalance(&self, sgc: u32) -> Option<bool> {
         self.imbalance.iter().find(|(at, _)| *at == sgc).map(|(_, mark)| *mark)
     }

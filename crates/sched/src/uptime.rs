@@ -1,29 +1,28 @@
 //! The state of a machine that has been up and idle for a while.
 //!
-//! A kernel that has just booted is a special case: all balancing is due at once,
-//! no CPU was ever idle, no cache was ever scanned. Runs begin on a machine like
-//! those that benchmarks run on: each domain was balanced some time ago, each CPU
-//! went idle at some moment, and the limits of idle searches have settled.
+//! A kernel that has just booted is a special case: all balancing is due at once, no CPU was ever idle, no
+//! cache was ever scanned. Runs begin on a machine as used for benchmarks: each domain was balanced some time
+//! ago, each CPU went idle at some time, and the limits of idle searches have settled.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::{Sched, SchedDomain};
 
-/// What went on on a machine just before a run, as far as it decides when CPUs balanced last.
+/// The activity of a machine just before a run, which determines when CPUs last balanced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lately {
     /// Nothing: idle CPUs had no ticks, and no CPU balanced for them since they were last busy.
     #[default]
     Quiet,
-    /// A CPU was at work, and balanced for the idle ones.
+    /// A CPU was busy, and balanced for the idle ones.
     AtWork,
-    /// The domains were built at this moment: no pass was made yet, and each is due after its shortest interval.
+    /// The domains were just built: no pass was made yet, and each is due after its shortest interval.
     Fresh,
 }
 
 impl Sched {
-    /// Lets the idle machine reach `now`. When each CPU went idle is drawn from `draw`.
+    /// Advances the idle machine to `now`. The time at which each CPU went idle is drawn from `draw`.
     pub fn has_been_up(&mut self, now: Time, mut draw: impl FnMut() -> u64) {
         let jiffy = self.jiffies(now);
         for index in 0..self.rqs.len() {
@@ -32,7 +31,7 @@ impl Sched {
             if let Some(shared) = self.domains.per_cpu[cpu].llc_shared {
                 let llc_size = self.domains.per_cpu[cpu].llc_size;
                 let shared = &mut self.domains.shared[shared.0 as usize];
-                // What an idle cache gives; see update_idle_cpu_scan().
+                // The limit of an idle cache; see update_idle_cpu_scan().
                 shared.nr_idle_scan = llc_size;
                 shared.has_idle_cores = smt;
             }
@@ -70,7 +69,7 @@ impl Sched {
         }
         for id in 0..self.domains.sds.len() {
             let sd = &mut self.domains.sds[id];
-            // Passes that found nothing to do have doubled it as far as it goes.
+            // Passes that found nothing to do have doubled it up to the maximum.
             sd.balance_interval = sd.max_interval;
             let between = self.get_sd_balance_interval(&self.domains.sds[id], lately == Lately::Quiet);
             self.domains.sds[id].last_balance = jiffy.saturating_sub(draw() % between);
@@ -83,8 +82,8 @@ impl Sched {
         }
     }
 
-    /// The shortest and the longest time, in jiffies, between two passes of a busy CPU over the lowest of its domains with
-    /// `from` in it; none if it has no such domain.
+    /// The shortest and the longest time, in jiffies, between two passes of a busy CPU over the lowest of its domains
+    /// with `from` in it; `None` if it has no such domain.
     ///
     /// Kernel: get_sd_balance_interval(), kernel/sched/fair.c, v6.12.
     pub fn busy_balance_intervals(&self, cpu: CpuId, from: CpuId) -> Option<[u64; 2]> {
@@ -96,8 +95,8 @@ impl Sched {
         Some([sd.min_interval, sd.max_interval].map(busy))
     }
 
-    /// Lets the last pass of a CPU over the lowest of its domains with `from` in it be so long ago that, if it is busy by then,
-    /// the next comes at `pass`: by the longest interval, which passes leave that find nothing to do.
+    /// Sets the last pass of a CPU over the lowest of its domains with `from` in it so that the next one, if the CPU is
+    /// busy by then, comes at `pass`. This assumes the longest interval, the result of passes that find nothing to do.
     pub fn balances_at(&mut self, cpu: CpuId, from: CpuId, pass: Time) {
         let Some(id) = self.common_domain(from, cpu) else { return };
         let pass = self.jiffies(pass);

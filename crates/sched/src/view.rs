@@ -1,8 +1,7 @@
 //! The one window through which a decision reads the state.
 //!
-//! A [`View`] hands a decider its run queues and notes what was examined. The
-//! simulator charges the scan by it; an explanation lists the CPUs passed over;
-//! one mechanism, two uses.
+//! A [`View`] gives a decider its run queues and notes which were examined. The simulator uses this to charge
+//! the scan, and an explanation to list the CPUs passed over.
 
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -57,7 +56,7 @@ refusals! {
     WorseGroup = "WORSE_GROUP",
 }
 
-/// A CPU that was looked at and not taken.
+/// A CPU that was examined and not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Which.
@@ -69,19 +68,19 @@ pub struct Candidate {
 /// What a placement decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Where the task goes.
+    /// The CPU chosen for the task.
     pub cpu: CpuId,
-    /// Why there.
+    /// Why that CPU.
     pub reason: Reason,
-    /// What the affine step said first, and its answer; none for fork and exec.
+    /// The reason and the answer of the affine step; `None` for fork and exec.
     pub affine: Option<(Reason, CpuId)>,
     /// The number that decided the affine step, with its name.
     pub affine_number: Option<(&'static str, i64)>,
-    /// CPUs looked at in scans: the cost of the search.
+    /// CPUs examined in scans: the cost of the search.
     pub examined: u32,
-    /// The number that decided, with its name; for people.
+    /// The number that decided, with its name, for explanations.
     pub number: Option<(&'static str, i64)>,
-    /// The wakee's average is brought up to date, as its CPU was chosen by what fits.
+    /// The wakee's average is updated, as its CPU was chosen by capacity.
     pub syncs: bool,
     /// The wakee's recently used CPU after the decision.
     pub recent_used_cpu: Option<CpuId>,
@@ -89,9 +88,9 @@ pub struct Placement {
     pub waker_recent_used_cpu: Option<CpuId>,
     /// The search for an idle core failed: clear has_idle_cores of the LLC of this CPU.
     pub clear_idle_cores: Option<CpuId>,
-    /// SIS_PROP: an uninterrupted scan looked at this many CPUs from this CPU's LLC.
+    /// SIS_PROP: a complete scan examined this many CPUs of this CPU's LLC.
     pub scan_to_account: Option<u32>,
-    /// The waker's CPU takes several CPUs in turn, and this one it took.
+    /// The CPU that the waker's CPU took, of several that it takes in turn.
     pub in_turn: bool,
 }
 
@@ -115,12 +114,12 @@ impl Placement {
     }
 }
 
-/// What the placement of a new task depends on, besides which tasks run where.
+/// What the placement of a new task depends on, besides the tasks on each CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leans {
     /// With other averages another group or CPU could be chosen.
     pub averages: bool,
-    /// Another CPU could be chosen if it went idle then or later.
+    /// Another CPU could be chosen if it went idle at this time or later.
     pub idle_stamp: u64,
 }
 
@@ -140,13 +139,12 @@ pub struct View<'a> {
     number: Cell<Option<(&'static str, i64)>>,
     passed_over: Option<&'a RefCell<Vec<Candidate>>>,
     leans: Cell<Leans>,
-    /// What is taken for granted instead of the state. Such a question leaves nothing behind.
+    /// Values assumed instead of the state's. Such a question does not change the state.
     supposed: Option<&'a Supposed<'a>>,
 }
 
 impl<'a> View<'a> {
-    /// A window on the state at an instant. With `passed_over`, the CPUs that were
-    /// refused are listed there.
+    /// A window on the state at an instant. With `passed_over`, rejected CPUs are listed there.
     pub fn new(sched: &'a Sched, now: Time, passed_over: Option<&'a RefCell<Vec<Candidate>>>) -> View<'a> {
         View {
             sched,
@@ -159,13 +157,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A window in which some values are other than in the state. What is asked through it is hypothetical: the load
-    /// factors of queues are not kept for the rest of the jiffy.
+    /// A window in which some values differ from the state. Questions through it are hypothetical: the load factors
+    /// of queues are not kept for the rest of the jiffy.
     pub fn supposing(sched: &'a Sched, now: Time, supposed: &'a Supposed<'a>) -> View<'a> {
         View { supposed: Some(supposed), ..View::new(sched, now, None) }
     }
 
-    /// Averages and idle stamps that the placement of a new task takes for granted.
+    /// Averages and idle stamps assumed for the placement of a new task.
     #[inline]
     pub(crate) fn facts(&self) -> Option<&'a ForkFacts> {
         self.supposed.and_then(|supposed| supposed.fork)
@@ -176,7 +174,7 @@ impl<'a> View<'a> {
         self.supposed.and_then(supposed).unwrap_or_else(state)
     }
 
-    /// How many CPUs of a cache a search may look at.
+    /// How many CPUs of a cache a search may examine.
     #[inline]
     pub(crate) fn nr_idle_scan(&self, llc: SharedId) -> u32 {
         self.or(|supposed| supposed.nr_idle_scan, || self.sched.domains.shared[llc.0 as usize].nr_idle_scan)
@@ -254,52 +252,52 @@ impl<'a> View<'a> {
         self.sched.jiffies(self.now)
     }
 
-    /// A CPU is looked at.
+    /// A CPU is examined.
     #[inline]
     pub fn examine(&self, cpu: CpuId) {
         self.examined.set(self.examined.get() + 1);
         self.sched.looked.note(cpu);
     }
 
-    /// All CPUs of a group are looked at.
+    /// All CPUs of a group are examined.
     #[inline]
     pub fn examine_group(&self, group: &SchedGroup) {
         self.examined.set(self.examined.get() + group.group_weight);
         self.sched.looked.note_all(&group.span);
     }
 
-    /// How many CPUs were looked at so far.
+    /// How many CPUs were examined so far.
     #[inline]
     pub fn examined(&self) -> u32 {
         self.examined.get()
     }
 
-    /// Notes the number that decides, for people; the last one noted stays.
+    /// Notes the number that decides, for explanations; the last one noted counts.
     #[inline]
     pub fn decided_by(&self, name: &'static str, value: i64) {
         self.number.set(Some((name, value)));
     }
 
-    /// Notes that the placement of a new task leans on averages, if so.
+    /// Notes whether the placement of a new task depends on averages.
     #[inline]
     pub(crate) fn leans_if(&self, averages: bool) {
         let leans = self.leans.get();
         self.leans.set(Leans { averages: leans.averages | averages, ..leans });
     }
 
-    /// Notes that a CPU was preferred because it went idle last of some, then.
+    /// Notes that a CPU was preferred because it went idle last, at this time.
     #[inline]
     pub(crate) fn leans_on_stamp(&self, stamp: u64) {
         let leans = self.leans.get();
         self.leans.set(Leans { idle_stamp: leans.idle_stamp.min(stamp), ..leans });
     }
 
-    /// What the placement leans on.
+    /// What the placement depends on.
     pub fn leans(&self) -> Leans {
         self.leans.get()
     }
 
-    /// The number noted last; forgotten thereby.
+    /// Takes the number noted last.
     pub fn take_number(&self) -> Option<(&'static str, i64)> {
         self.number.take()
     }

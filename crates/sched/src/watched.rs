@@ -37,7 +37,7 @@ impl<C> Watched<C> {
         &self.touched
     }
 
-    /// Takes the changes of 64 CPUs for known.
+    /// Clears the changes of 64 CPUs.
     #[inline]
     pub(crate) fn take_touched(&mut self, word: usize) -> u64 {
         core::mem::take(&mut self.touched[word])
@@ -80,7 +80,7 @@ impl<T> IndexMut<usize> for Watched<Vec<T>> {
 }
 
 impl<T> Watched<Vec<T>> {
-    /// Each element to change, in order.
+    /// Each element, mutable, in order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.touched.fill(u64::MAX);
         self.table.iter_mut()
@@ -114,7 +114,7 @@ impl Watched<PerCpu<Rq>> {
         &mut self.table[cpu]
     }
 
-    /// Each CPU with its run queue to change, in CPU order.
+    /// Each CPU with its mutable run queue, in CPU order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (CpuId, &mut Rq)> {
         self.touched.fill(u64::MAX);
         self.table.iter_mut()

@@ -10,7 +10,7 @@ pub const TTWU: u32 = 0x08;
 pub const SYNC: u32 = 0x10;
 /// The task changed its CPU.
 pub const MIGRATED: u32 = 0x20;
-/// The waker asks for its own CPU.
+/// The waker requests its own CPU.
 pub const CURRENT_CPU: u32 = 0x40;
 /// The CPU was chosen by the class, not by affinity.
 pub const RQ_SELECTED: u32 = 0x80;

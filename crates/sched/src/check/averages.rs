@@ -20,7 +20,7 @@ fn fair_tasks(sched: &Sched) -> impl Iterator<Item = (usize, &Task)> {
     sched.tasks.iter().enumerate().filter(|(_, task)| task.policy.is_fair())
 }
 
-/// The limit of the series without truncation to whole units at every step, as in sums that are scaled up by
+/// The limit of the series without truncation at every step, as in sums that are scaled up by
 /// 1024. [`LOAD_AVG_MAX`] is the limit with truncation.
 const UNCUT_MAX: u64 = 47_789;
 

@@ -1,5 +1,4 @@
-//! What an entity brings to a queue's averages when it arrives, and takes along when it
-//! leaves, moves asleep, or is new.
+//! An entity's part in a queue's averages: when it joins, leaves, migrates asleep, or is new.
 
 use super::adjust;
 use crate::pelt::{LOAD_AVG_MAX, sub_positive};
@@ -7,7 +6,7 @@ use crate::{CfsRqId, Curr, Feature, PeltClock, PeltSums, Sched, SchedAvg, SeId, 
 use schedlab_units::{TaskId, Time};
 
 impl Sched {
-    /// Counts an entity in its queue's average, which must be up to date.
+    /// Adds an entity to its queue's average, which must be up to date.
     ///
     /// Kernel: attach_entity_load_avg(), kernel/sched/fair.c, v6.12 and v4.13.
     pub fn attach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
@@ -43,7 +42,7 @@ impl Sched {
         self.add_tg_cfs_propagate(cfs, own.load_sum as i64);
     }
 
-    /// Takes an entity out of its queue's average, which must be up to date.
+    /// Removes an entity from its queue's average, which must be up to date.
     ///
     /// Kernel: detach_entity_load_avg(), kernel/sched/fair.c, v6.12 and v4.13.
     pub fn detach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
@@ -71,7 +70,7 @@ impl Sched {
         self.add_tg_cfs_propagate(cfs, -(own.load_sum as i64));
     }
 
-    /// Ages a sleeper to its queue's last update, without touching the queue.
+    /// Decays a sleeper's average to its queue's last update, without changing the queue.
     ///
     /// Kernel: sync_entity_load_avg(), kernel/sched/fair.c, v6.12.
     pub fn sync_entity_load_avg(&mut self, se: SeId) {
@@ -101,7 +100,7 @@ impl Sched {
         removed.runnable_avg += own.runnable_avg;
     }
 
-    /// Ages an entity that leaves an idle CPU by the time that CPU's clock lags behind.
+    /// Decays an entity that leaves an idle CPU by the time that the CPU's clock lags.
     ///
     /// Kernel: migrate_se_pelt_lag(), kernel/sched/fair.c, v6.1.
     pub fn migrate_se_pelt_lag(&mut self, se: SeId, now: Time) {
@@ -119,8 +118,8 @@ impl Sched {
         self.age_blocked_se(estimate, cfs, se);
     }
 
-    /// What a change of CPU does to a task's average; call before its queue is changed.
-    /// `migrating` says that it is queued, being moved by the balancer or by affinity.
+    /// The effect of a migration on a task's average; call before its queue is changed. `migrating` means
+    /// that it is queued, and moved by the balancer or by affinity.
     ///
     /// Kernel: migrate_task_rq_fair(), kernel/sched/fair.c, v6.12, v5.18 and v4.13: the part about averages.
     pub fn migrate_load_avg(&mut self, task: TaskId, migrating: bool, now: Time) {
@@ -138,8 +137,8 @@ impl Sched {
         self.se_mut(se).avg.last_update_time = 0;
     }
 
-    /// The queue a task belongs to changes without a change of CPU (another group):
-    /// ages it as far as the old one got and goes on from the new one's clock.
+    /// A task's queue changes without a change of CPU (another group): decays its average to the old queue's
+    /// last update and continues from the new queue's clock.
     ///
     /// Kernel: set_task_rq_fair(), kernel/sched/fair.c, v6.12.
     pub fn set_task_rq_fair(&mut self, se: SeId, prev: CfsRqId, next: CfsRqId) {
@@ -198,8 +197,8 @@ impl Sched {
         self.attach_entity_cfs_rq(se);
     }
 
-    /// A new entity: a task starts as if it had always been runnable, a group's entity empty. Its first sleep makes an
-    /// estimate of its utilisation, however short it ran.
+    /// A new entity: a task starts as if it had always been runnable, a group's entity at zero. Its first sleep makes
+    /// an estimate of its utilisation, however short it ran.
     ///
     /// Kernel: init_entity_runnable_average(), kernel/sched/fair.c, v6.12 and v4.13.
     pub fn init_entity_runnable_average(&mut self, se: SeId) {
@@ -216,8 +215,8 @@ impl Sched {
         }
     }
 
-    /// Utilisation a new task starts with: its weight's share of the queue's, at most half
-    /// of what the CPU has left.
+    /// Initial utilisation of a new task: its weight's share of the queue's, at most half of the CPU's
+    /// remaining capacity.
     ///
     /// Kernel: post_init_entity_util_avg(), kernel/sched/fair.c, v6.12, v6.1 and v4.13.
     pub fn post_init_entity_util_avg(&mut self, task: TaskId) {

@@ -1,5 +1,4 @@
-//! CFS: the entity with the least virtual run time runs next, unless a buddy is
-//! close behind it.
+//! CFS: the entity with the least virtual run time runs next, unless a buddy is close behind.
 //!
 //! Kernel: pick_next_entity(), wakeup_preempt_entity(), kernel/sched/fair.c, v6.1.
 
@@ -7,7 +6,7 @@ use crate::calc_delta::calc_delta_fair;
 use crate::cfs_rq::before;
 use crate::{CfsRqId, Entity, Reason, Sched, SeId};
 
-/// How far an entity that wants to run is behind the one that runs.
+/// How far a waiting entity is behind the running one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lead {
     /// It is not behind.
@@ -18,7 +17,7 @@ pub enum Lead {
     Beyond,
 }
 
-/// Compares an entity that runs with one that wants to.
+/// Compares a running entity with a waiting one.
 ///
 /// The granularity is in the virtual time of `se`: heavy entities preempt sooner.
 #[inline]

@@ -4,9 +4,9 @@
 //! a* v=0 d=3 | b v=-1 d=2 nice=5 | c v=4 slice=1 delayed next
 //! ```
 //!
-//! `*` runs; `v` is its vruntime and `d` its deadline in ms from the floor (three after
-//! `v` if not said); `slice` a slice of its own, ms; `nice`, `batch`, `idle`, `fifo`; `ran`
-//! for how long it runs already, ms; `protected`, `delayed`; the marks `next`, `last`, `skip`.
+//! `*` runs; `v` is its vruntime and `d` its deadline in ms from the floor (by default three after `v`);
+//! `slice` a slice of its own, ms; `nice`, `batch`, `idle`, `fifo`; `ran` for how long it runs already, ms;
+//! `protected`, `delayed`; the marks `next`, `last`, `skip`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -34,7 +34,7 @@ pub(crate) struct Drawn {
     names: Vec<String>,
 }
 
-/// Milliseconds with up to three digits behind the point, as ns.
+/// Milliseconds with up to three digits after the point, as ns.
 fn ms(text: &str) -> i64 {
     let (whole, part) =
         text.trim_start_matches('-').split_once('.').unwrap_or((text.trim_start_matches('-'), ""));
@@ -148,7 +148,7 @@ impl Drawn {
         format!("{} {}", self.name(se), reason.name())
     }
 
-    /// What a task that was just woken asks for, with what goes with it.
+    /// The reschedule request of a task that was just woken, with its side effects.
     pub(crate) fn wake(&self, name: &str, flags: u32) -> String {
         let decision = self.sched.check_preempt(CPU, self.task(name), flags);
         let mut text = match (decision.preempt, decision.lazy) {

@@ -1,6 +1,6 @@
-//! How long an entity may run under CFS before the tick asks for a switch.
+//! How long an entity may run under CFS before the tick requests a reschedule.
 //!
-//! The period in which everybody runs once is divided by weight, level by level.
+//! The period in which every entity runs once is divided by weight, level by level.
 //!
 //! Kernel: __sched_period(), sched_slice(), sched_vslice(), kernel/sched/fair.c, v6.1.
 
@@ -13,7 +13,7 @@ pub(crate) fn sched_period(scaled: &Scaled, nr: u64) -> u64 {
 }
 
 impl Sched {
-    /// Slice of an entity that stands, or is about to stand, in `cfs`, ns.
+    /// Slice of an entity that is, or is about to be, in `cfs`, ns.
     pub fn sched_slice(&self, cfs: CfsRqId, se: SeId) -> u64 {
         let queue = self.cfs(cfs);
         let nr = match self.kernel.has(Feature::AltPeriod) {

@@ -1,4 +1,5 @@
-//! Drawn queues with slices of different length: who preempts, and for how long what runs is protected.
+//! Drawn queues with slices of different length: which task preempts, and how long the running task is
+//! protected.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,7 +15,8 @@ fn check_wake(with: &str, flags: u32, drawing: &str, expected: Expect) {
     expected.assert_eq(&by_kernel(with, |kernel| draw(kernel, drawing).wake("b", flags)));
 }
 
-/// The woken one is owed service, but another has an earlier deadline: v7.3 asks for a switch, as that comes soon enough.
+/// The woken task is owed service, but another has an earlier deadline: v7.3 requests a reschedule, as the switch comes
+/// soon enough.
 #[test]
 fn a_shorter_slice_that_is_owed_service_preempts_though_another_would_be_picked() {
     check_wake(
@@ -28,7 +30,7 @@ fn a_shorter_slice_that_is_owed_service_preempts_though_another_would_be_picked(
             v7.2: keep, KEEP_DEADLINE, protect less a
             v7.3: preempt lazily, PREEMPT_SHORT, unprotect a, prefer if shorter b"#]],
     );
-    // Not owed any.
+    // It is owed no service.
     check_wake(
         "",
         wf::TTWU,

@@ -1,5 +1,5 @@
-//! Drawn wake-ups, forks and execs: what each generation of kernels decides. The tests
-//! stand in the files whose rules they show.
+//! Drawn wake-ups, forks and execs: what each generation of kernels decides. The tests are in the files whose
+//! rules they show.
 
 use alloc::format;
 use alloc::string::String;
@@ -29,7 +29,7 @@ fn decide(kernel: &str, drawing: &str, request: &str, passed_over: &RefCell<Vec<
         "wake" => {
             let prev = cpu("prev").unwrap();
             let task = drawn.make(words[0], prev);
-            // A sleeper of no load, unless said otherwise.
+            // A sleeper without load, unless specified.
             drawn.sched.task_mut(task).se.avg.load_avg = 0;
             set(&mut drawn, task, &value);
             drawn.sched.task_mut(task).recent_used_cpu = cpu("recent");
@@ -109,7 +109,7 @@ fn set<'a>(drawn: &mut Drawn, task: schedlab_units::TaskId, value: &impl Fn(&str
     drawn.sched.task_mut(task).util_est_enqueued = util;
 }
 
-/// `cpu 0, KTHREAD_STACK, examined 0`, and the affine step where it had a say.
+/// `cpu 0, KTHREAD_STACK, examined 0`, and the affine step if it took part.
 fn shown(placement: &Placement) -> String {
     let mut shown =
         format!("cpu {}, {}, examined {}", placement.cpu, placement.reason.name(), placement.examined);

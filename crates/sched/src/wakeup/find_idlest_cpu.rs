@@ -11,11 +11,10 @@ use crate::{
 use super::find_idlest_group::find_idlest_group;
 use super::reduced_capacity::full_capacity;
 
-/// A CPU for a task that `this` forks, executes or (on asymmetric machines) wakes;
-/// `flag` is the one that domains must carry to take part.
+/// A CPU for a task that `this` forks, executes or (on asymmetric machines) wakes; `flag` is the one that
+/// domains must have to take part.
 ///
-/// Having moved to another group, the walk goes on in the smaller domains of the CPU it
-/// moved to.
+/// After moving to another group, the walk continues in the smaller domains of the CPU it moved to.
 ///
 /// Kernel: find_idlest_cpu(), kernel/sched/fair.c, v5.5, v6.12; select_task_rq_fair(), v4.13.
 pub fn find_idlest_cpu(

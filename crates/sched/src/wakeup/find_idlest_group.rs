@@ -1,8 +1,7 @@
-//! The group of a domain where a new task has it best, by the type of the groups.
+//! The best group of a domain for a new task, by the types of the groups.
 //!
-//! The local group keeps the task unless another is of a better type, or of the same
-//! type with more idle CPUs or enough less load. How the older generation compared, by
-//! loads alone, is in `find_idlest_group_load.rs`.
+//! The local group keeps the task unless another is of a better type, or of the same type with more idle CPUs
+//! or sufficiently less load. The older comparison, by loads alone, is in `find_idlest_group_load.rs`.
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
@@ -17,7 +16,7 @@ use super::find_idlest_group_load::find_idlest_group_by_load;
 use super::numa_imbalance::stays_on_node;
 use super::util_fits_cpu::{fits_capacity, util_fits_cpu};
 
-/// The group to send a new task to, or none to keep it in the group of `this`.
+/// The group for a new task, or `None` to keep it in the group of `this`.
 ///
 /// Kernel: find_idlest_group(), kernel/sched/fair.c, v5.5, v5.18, v6.12;
 /// sched_balance_find_dst_group(), v7.2.
@@ -40,7 +39,7 @@ pub fn find_idlest_group(
         group_type: GroupType::Overloaded,
         ..SgLbStats::default()
     };
-    // Of those that have room for certain, utilisation decides between some.
+    // Between some of those that certainly have room, utilisation decides.
     let mut tie = false;
     let sums = if view.facts().is_none() { view.sched.valid_group_sums() } else { None };
     for id in sd.groups.iter() {
@@ -57,7 +56,7 @@ pub fn find_idlest_group(
         if let Some(best_id) = idlest {
             let (best_sure, sure) =
                 (surely_has_spare(view, best_id, &best), surely_has_spare(view, id, &stats));
-            // One that has room for certain beats whatever has fewer idle CPUs.
+            // A group that certainly has room beats any with fewer idle CPUs.
             if sure && stats.idle_cpus > best.idle_cpus {
                 tie = false;
             } else if best_sure && sure && best.idle_cpus == stats.idle_cpus {
@@ -81,7 +80,8 @@ pub fn find_idlest_group(
     view.leans_if(match sure {
         // The group that wins the tie has as many idle CPUs.
         (true, true) => tie && leave,
-        // A local group without room would be left all the more, for one without it all the less.
+        // If the local group has no room, leaving it is even more likely; if the other has none, even less
+        // likely.
         (false, true) => {
             tie || !(leave && leaves_with_spare(view, sd, task, (local_id, &local), (found, &best)))
         }
@@ -104,7 +104,7 @@ fn surely_has_spare(view: &View, id: SgId, stats: &SgLbStats) -> bool {
         && stats.group_misfit_task_load == 0
 }
 
-/// Whether the idlest group would be enough better if both had room.
+/// Whether the idlest group would be sufficiently better if both had room.
 pub(super) fn leaves_with_spare(
     view: &View,
     sd: &SchedDomain,
@@ -113,12 +113,12 @@ pub(super) fn leaves_with_spare(
     (idlest_id, idlest): (SgId, &SgLbStats),
 ) -> bool {
     let spare = |stats: &SgLbStats| SgLbStats { group_type: GroupType::HasSpare, ..*stats };
-    // Notes for people concern the decision itself.
+    // Notes for explanations concern only the decision itself.
     let apart = View::new(view.sched, view.now, None);
     leaves_local(&apart, sd, task, (local_id, &spare(local)), (idlest_id, &spare(idlest)))
 }
 
-/// A group stands in the list of those passed over by its first CPU.
+/// In the list of those passed over a group is represented by its first CPU.
 pub(super) fn refuse_group(view: &View, group: &SchedGroup, refused: Refused) {
     if let Some(cpu) = group.span.first() {
         view.refuse(cpu, refused);
@@ -203,7 +203,7 @@ fn cpu_load_without(view: &View, task: TaskId, cpu: CpuId) -> u64 {
 pub(super) fn cpu_stats_without(view: &View, cpu: CpuId, task: TaskId) -> CpuStats {
     let sched = view.sched;
     let own = u32::from(sched.task(task).on_rq);
-    // What runs on in a throttled group is no longer counted.
+    // Tasks that still run in a throttled group are no longer counted.
     let nr_running = view.rq(cpu).nr_running.saturating_sub(own);
     CpuStats {
         load: cpu_load_without(view, task, cpu),
@@ -248,7 +248,7 @@ fn picks_idlest(view: &View, best: &SgLbStats, best_id: Option<SgId>, stats: &Sg
     }
 }
 
-/// Whether the idlest group is enough better than the local one.
+/// Whether the idlest group is sufficiently better than the local one.
 fn leaves_local(
     view: &View,
     sd: &SchedDomain,

@@ -59,7 +59,7 @@ pub(super) fn find_idlest_group_by_load(
         }
     }
     let util = p.se.avg.util_avg;
-    // A fork has no utilisation yet, so spare capacity says nothing of it.
+    // A fork has no utilisation yet, so spare capacity is meaningless for it.
     if !fork {
         if local.spare > util / 2 && imbalance_scale * local.spare > 100 * most_spare {
             return None;

@@ -1,4 +1,4 @@
-//! What the placement of a new task reads of each CPU, so that it can be otherwise.
+//! The values of each CPU that the placement of a new task reads, as a table that can be changed.
 //!
 //! An audit knows averages and idle stamps only within bounds, and has to evaluate many values within them. These
 //! values are copied from the state once and changed here, where each question is a sum over a short table. Everything
@@ -38,14 +38,14 @@ struct Facts {
     load: u64,
     load_avg: u64,
     idle_stamp: u64,
-    /// What of the averages is the task's.
+    /// The task's part of the averages.
     own_load: u64,
     own_runnable: u64,
     util: UtilParts,
 }
 
 impl ForkFacts {
-    /// Takes those that a window shows, for a task that is to be placed.
+    /// Copies the values that a window shows, for a task to be placed.
     pub fn fill(&mut self, view: &View, task: TaskId) {
         let sched = view.sched;
         let cpus = sched.rqs.iter().map(|(cpu, rq)| {
@@ -78,7 +78,7 @@ impl ForkFacts {
         facts.stats.util = facts.util.of(util);
     }
 
-    /// Changes what is read of a CPU for what others have of it.
+    /// Swaps the values of a CPU with those of another table.
     #[inline]
     pub fn swap(&mut self, others: &mut ForkFacts, cpu: CpuId) {
         core::mem::swap(&mut self.cpus[cpu.index()], &mut others.cpus[cpu.index()]);

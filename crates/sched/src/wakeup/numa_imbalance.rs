@@ -10,7 +10,7 @@ use schedlab_topology::CpuMask;
 
 use crate::{Feature, NumaImbalance, SchedDomain, SgLbStats, View};
 
-/// An imbalance of so many tasks is left alone while few enough run.
+/// An imbalance of this many tasks is tolerated while few enough run.
 pub(crate) const NUMA_IMBALANCE_MIN: u64 = 2;
 
 /// What remains of an imbalance between nodes when `dst_running` tasks would run.

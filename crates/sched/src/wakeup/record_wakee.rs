@@ -1,7 +1,7 @@
 //! How often a task changes the task it wakes.
 //!
-//! A server that wakes many clients flips often, a pair that plays ping-pong never.
-//! `wake_wide` compares the flips of both sides with the size of the cache.
+//! A server that wakes many clients flips often, a ping-pong pair never. `wake_wide` compares the flips of
+//! both sides with the size of the cache.
 
 use schedlab_units::TaskId;
 
@@ -9,7 +9,7 @@ use crate::Sched;
 
 use super::Wakeup;
 
-/// Which tasks a task wakes: its state that `record_wakee()` updates.
+/// The wakees of a task: the state that `record_wakee()` updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wakees {
     /// Changes of the wakee, halved each second.

@@ -1,15 +1,13 @@
 //! Pass over idle CPUs that lose much of their time to interrupts and RT.
 //!
-//! Such a CPU looks idle between two bursts, but what is put there advances slowly.
-//! The search takes an idle CPU that keeps at least 80 % of its capacity; if there is
-//! none, the idle one with most capacity left.
+//! Such a CPU looks idle between two bursts, but a task placed there makes slow progress. The search takes an
+//! idle CPU that keeps at least 80 % of its capacity; if there is none, the idle one with most capacity left.
 //!
-//! Source: mail of 25 Sep 2017, "Make scheduler scaled capacity aware" (v4 0/3). The mail
-//! has no code; how it is read here: every candidate of the idle search (target, previous
-//! CPU, recently used CPU, core, CPU, sibling) and of `find_idlest_group_cpu` must be idle
-//! *and* of full capacity, and what failed on capacity alone is remembered; the remembered
-//! one with most capacity is taken in the place of the target when the search finds nothing.
-//! Of an idle core the first thread of full capacity is taken.
+//! Source: mail of 25 Sep 2017, "Make scheduler scaled capacity aware" (v4 0/3). The mail has no code; our
+//! interpretation: every candidate of the idle search (target, previous CPU, recently used CPU, core, CPU,
+//! sibling) and of `find_idlest_group_cpu` must be idle *and* of full capacity, and candidates that failed
+//! only on capacity are remembered; the remembered one with most capacity is taken instead of the target when
+//! the search finds nothing. Of an idle core the first thread of full capacity is taken.
 
 use core::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! An idle CPU large enough for the task, on machines whose CPUs differ.
+//! An idle CPU large enough for the task, on machines with CPUs of different capacity.
 //!
 //! The best is one that fits; among those that do not, the one that misses least, then
 //! the one with most capacity.

@@ -40,8 +40,8 @@ impl Search<'_> {
         None
     }
 
-    /// The thread of an idle core to take: the one the search came upon. With SIS_CAPACITY the
-    /// first of full capacity, itself before its siblings.
+    /// The thread of an idle core to take: the one that the search found. With SIS_CAPACITY the first of full
+    /// capacity, itself before its siblings.
     fn thread_of_idle_core(&self, core: CpuId) -> Option<CpuId> {
         if self.has_capacity(core) {
             return Some(core);
@@ -50,8 +50,8 @@ impl Search<'_> {
         siblings.find(|&cpu| cpu != core && self.allowed.contains(cpu) && self.has_capacity(cpu))
     }
 
-    /// The thread to take if the core of `core` is idle; if not, takes its threads off `cpus`.
-    /// The first idle thread met on the way is kept in `fallback`.
+    /// The thread to take if the core of `core` is idle; if not, removes its threads from `cpus`. The first
+    /// idle thread found is kept in `fallback`.
     ///
     /// Kernel: select_idle_core(), kernel/sched/fair.c, v5.18, v6.12.
     pub(super) fn select_idle_core(

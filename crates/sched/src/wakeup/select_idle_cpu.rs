@@ -9,7 +9,7 @@ use crate::{Feature, Reason, Refused, ScanCounts, SchedDomain, SdFlags};
 
 use super::select_idle_sibling::{Effects, Search};
 
-/// How many CPUs a scan may look at, and why it must stop there.
+/// How many CPUs a scan may examine, and why it must stop there.
 struct Limit {
     /// Counted down before each CPU; at 0 the scan stops.
     left: u64,
@@ -17,7 +17,7 @@ struct Limit {
 }
 
 impl Limit {
-    /// Whether one more CPU may be looked at.
+    /// Whether one more CPU may be examined.
     fn allows(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left > 0
@@ -114,7 +114,7 @@ impl Search<'_> {
         found.ok_or(Reason::NoIdleCpu)
     }
 
-    /// Core by core; the first idle thread met is taken when no core is idle.
+    /// Core by core; the first idle thread found is taken when no core is idle.
     fn scan_cores(
         &self,
         llc: &SchedDomain,
@@ -155,7 +155,7 @@ impl Search<'_> {
         if self.view.sched.idle_cpu(cpu) { Reason::IdleCpu } else { Reason::SchedIdleCpu }
     }
 
-    /// The bound of a scan; an error if there is to be none.
+    /// The limit of a scan; an error if there must be no scan.
     fn limit(&self, llc: &SchedDomain, has_idle_core: bool, target: CpuId) -> Result<Limit, Reason> {
         let (sched, kernel) = (self.view.sched, self.view.kernel());
         let mut limit = Limit { left: u64::MAX, none: Reason::ScanLimit };
@@ -272,7 +272,7 @@ mod tests {
             "wake x prev=0 waker=waker",
             expect!["cpu 0, SCAN_LIMIT, examined 3"],
         );
-        // Of six CPUs it looks at three, which are those that the task may use from v5.6 on.
+        // It examines three of six CPUs; from v5.6 on those that the task may use.
         for (kernel, found) in [
             ("v5.5", expect!["cpu 0, SCAN_LIMIT, examined 1"]),
             ("v5.10", expect!["cpu 4, IDLE_CPU, examined 2"]),

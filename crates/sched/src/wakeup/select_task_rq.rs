@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 impl View<'_> {
-    /// A CPU for a task that `this` forked; [`View::leans`] says what that leans on.
+    /// A CPU for a task that `this` forked; [`View::leans`] says what that depends on.
     pub fn decide_fork(&self, task: TaskId, this: CpuId) -> Placement {
         self.sched.placed(task, this, |prev| select_slow(self, task, this, prev, SdFlags::BALANCE_FORK))
     }
@@ -55,8 +55,8 @@ impl Sched {
         View::new(self, now, passed_over).decide_fork(task, this)
     }
 
-    /// Brings the average of a running task up to date before [`Sched::decide_exec`]. The call is meant for tasks that
-    /// sleep: the time since the queue was last updated counts as slept.
+    /// Brings the average of a running task up to date before [`Sched::decide_exec`]. The call is meant for sleeping
+    /// tasks: the time since the queue's last update counts as sleep.
     ///
     /// Kernel: find_idlest_cpu(), kernel/sched/fair.c, v4.15, v6.12.
     pub fn sync_exec(&mut self, task: TaskId) {
@@ -81,7 +81,7 @@ impl Sched {
         View::new(self, now, passed_over).decide_exec(task)
     }
 
-    /// Asks the task's class if the task has a choice, and replaces an answer that cannot be.
+    /// Asks the task's class if the task has a choice, and replaces an invalid answer.
     fn placed(&self, task: TaskId, this: CpuId, fair: impl FnOnce(CpuId) -> Placement) -> Placement {
         let p = self.task(task);
         let placement = if p.nr_cpus_allowed <= 1 {
@@ -97,7 +97,7 @@ impl Sched {
         self.or_fallback(task, placement)
     }
 
-    /// An answer of a task's class, or where the task falls back to if it may not go there.
+    /// The answer of a task's class, or the fallback if the task may not run there.
     ///
     /// Kernel: select_task_rq(), kernel/sched/core.c, v6.12.
     pub fn or_fallback(&self, task: TaskId, mut placement: Placement) -> Placement {
@@ -108,7 +108,7 @@ impl Sched {
         placement
     }
 
-    /// Whether a task may use a CPU, and that is in use.
+    /// Whether a task may use a CPU, and the CPU is online.
     ///
     /// Kernel: is_cpu_allowed(), kernel/sched/core.c, v6.12.
     pub fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool {
@@ -117,8 +117,8 @@ impl Sched {
         p.allowed.contains(cpu) && if p.is_per_cpu_kthread() { rq.online } else { rq.active }
     }
 
-    /// The first CPU that is possible, of the task's node before others. A task whose CPUs are all gone
-    /// goes to the first one there is, and may run anywhere from then on (`widen_affinity()`).
+    /// The first possible CPU, preferably of the task's node. A task without any online CPU moves to the
+    /// first one, and may run anywhere from then on (`widen_affinity()`).
     ///
     /// Kernel: select_fallback_rq(), kernel/sched/core.c, v6.12.
     pub fn select_fallback_rq(&self, task: TaskId) -> CpuId {
@@ -240,7 +240,7 @@ mod tests {
             lab.run(3 * MS);
             let load = |lab: &Lab| lab.sched.task(running).se.avg.load_avg;
             let before = load(&lab);
-            // As after a task that came: the queue is updated then, but not the average of the one that runs.
+            // As after an enqueue: it updates the queue, but not the average of the running task.
             lab.sched.cfs_rqs[0].avg.last_update_time += 3 * MS;
             lab.sched.sync_exec(running);
             format!("{} lost", before as i64 - load(&lab) as i64)

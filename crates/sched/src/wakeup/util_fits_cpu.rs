@@ -1,4 +1,4 @@
-//! Whether a task fits a CPU of its size, on machines whose CPUs differ.
+//! Whether a task fits a CPU, on machines with CPUs of different capacity.
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
@@ -26,7 +26,7 @@ pub(crate) fn util_fits_cpu(view: &View, task: TaskId, util: u64, cpu: CpuId) ->
     if fits && util < min && min > orig { -1 } else { i32::from(fits) }
 }
 
-/// Whether the early candidates of the idle search fit; always, where all CPUs are alike.
+/// Whether the early candidates of the idle search fit; always true if all CPUs have the same capacity.
 ///
 /// Kernel: asym_fits_cpu(), kernel/sched/fair.c, v6.12; asym_fits_capacity(), v5.18.
 pub(super) fn asym_fits_cpu(view: &View, task: TaskId, util: u64, cpu: CpuId) -> bool {

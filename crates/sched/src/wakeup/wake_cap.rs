@@ -1,7 +1,7 @@
 //! Whether the smaller of two CPUs is too small for the wakee.
 //!
-//! Where CPUs differ, pulling a large task to a small CPU costs more than a cold cache.
-//! Later kernels leave that to the idle search (`select_idle_capacity`).
+//! If CPUs differ in capacity, pulling a large task to a small CPU costs more than a cold cache. Later
+//! kernels leave that to the idle search (`select_idle_capacity`).
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;

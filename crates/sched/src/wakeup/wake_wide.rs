@@ -4,8 +4,8 @@ use crate::View;
 
 use super::Wakeup;
 
-/// True for one-to-many relations: both sides change partners at least as often as the
-/// cache has CPUs, and one so much more than the other that all would be pulled together.
+/// True for one-to-many relations: both sides change partners at least as often as the cache has CPUs, and
+/// one so much more often than the other that all tasks would be pulled together.
 ///
 /// Kernel: wake_wide(), kernel/sched/fair.c, v6.12.
 pub fn wake_wide(view: &View, wakeup: &Wakeup) -> bool {

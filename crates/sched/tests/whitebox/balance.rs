@@ -84,7 +84,7 @@ fn judge_gate(scores: &mut Scores, recording: &Recording, queues: &mut Queues, g
     sched.domains.overload = int(&gate.ni, "over") != 0;
     sched.domains.sd_mut(base).max_newidle_lb_cost = cost;
     let refused = sched.newidle_gate(gate.cpu, base);
-    // Before its first domain it ages averages, which counts: little more than enough is not enough.
+    // Before its first domain it decays averages, which takes time: a narrow margin is not enough.
     let scarce = refused.is_none() && idle - cost < 200_000;
     if !gate.went_on && (scarce || gate.pending) {
         scores.of(recording, STEP).hidden += 1;
@@ -141,18 +141,18 @@ fn judge_can_migrate(
     });
 }
 
-/// Whether something that counted for an answer was not seen.
+/// Whether a fact that an answer depends on was not seen.
 fn unsure(queues: &Queues, asked: &Asked, answer: Result<(), NotMoved>) -> bool {
     let sched = &queues.sched;
     // st-main binds itself, which no event shows.
     let task = &asked.task;
     let bound = task.comm == "st-main" || task.mask.is_none() && bound_to(&task.comm).is_none();
-    // Whether it is eligible, and what caches hold.
+    // Whether it is eligible, and the contents of caches.
     let lag = sched.kernel.has(Feature::LbEligibleFirst) && !asked.dst_empty;
     let cache =
         !sched.cpus_share_cache(asked.cpu("src"), asked.cpu("dst")) && sched.kernel.has(Feature::SchedCache);
     let by_cache = cache && matches!(answer, Ok(()) | Err(NotMoved::OtherLlc | NotMoved::LeavesLlc));
-    // The queue's clock leaves out interrupts, which last long where a turn is lost.
+    // The queue's clock excludes interrupts, which last long when a turn is lost.
     let ago = task.charged.map(|charged| asked.time.0 - charged.0);
     bound || lag || by_cache || ago.is_some_and(|ago| (490_000..700_000).contains(&ago))
 }
@@ -212,7 +212,7 @@ fn judge_us(
         Some(search) => (search.time, true),
         None => (pass.end, false),
     };
-    // One pass over nodes at a time; where the lock is taken inside, the others end here.
+    // Only one pass over nodes at a time; where the lock is taken inside, the others end here.
     let serialized = queues.sched.domains.sd(sd).flags.has(SdFlags::SERIALIZE);
     if !recorded && serialized && pass.contended {
         scores.of(recording, step).hidden += 1;
@@ -230,8 +230,7 @@ fn place(pass: &Pass) -> String {
     format!("{} of {} CPUs at {} {:?}", pass.cpu, pass.weight, pass.begin, pass.idle)
 }
 
-/// What passes decide under everything that utilisation and load, which no probe saw,
-/// may have been.
+/// The decisions of passes under all possible values of utilisation and load, which no probe saw.
 #[derive(Default)]
 struct Possible {
     groups: BTreeSet<Option<u64>>,
@@ -254,7 +253,7 @@ impl Possible {
     }
 }
 
-/// Migration type and, of tasks, how many.
+/// Migration type and, for tasks, how many.
 fn kind(migration_type: i64, imbalance: i64) -> (i64, i64) {
     (migration_type, if migration_type == MigrationType::Task as i64 { imbalance } else { 0 })
 }
@@ -270,8 +269,8 @@ fn asked(step: &Step) -> Option<(TaskId, bool)> {
     }
 }
 
-/// Decides a pass for low and high utilisation of each group that could be called busy, and
-/// each of them as the one with most load.
+/// Decides a pass for low and high utilisation of each group that could be busy, and with each of them as the
+/// one with most load.
 fn possible(queues: &mut Queues, pass: &Pass, sd: SdId) -> Possible {
     let domains = &queues.sched.domains;
     let spans: Vec<Vec<usize>> = domains
@@ -360,8 +359,8 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Judges where all that is possible gives one answer, and where none of it gives the
-    /// recorded one. Something if that is the only one.
+    /// Judges if all possible values give one answer, or if none gives the recorded one. `Some` if there is
+    /// only one answer.
     fn one_of<T: Ord + std::fmt::Debug>(
         &mut self,
         step: &'static str,

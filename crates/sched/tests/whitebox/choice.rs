@@ -1,7 +1,7 @@
-//! What belongs to one choice of a CPU, gathered from the events of a recording.
+//! The events of one choice of a CPU, collected from a recording.
 //!
 //! The emulated CPUs take turns. If a CPU kept its turn from the snapshot to the result, no other CPU changed anything.
-//! It kept its turn if its own events follow each other as closely as they ever do.
+//! It kept its turn if its own events follow each other as closely as usual.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,7 @@ use schedlab_units::Time;
 use crate::recording::{Recording, int, probe};
 use crate::snapshot::Snapshot;
 
-/// Time from an event to the CPU's next one when nothing comes between, us; most of it
-/// is the probe's own work.
+/// Time from an event to the CPU's next one without interruption, us; most of it is the probe's own work.
 fn usual_us(event: &str) -> u64 {
     match event {
         "cpus" => 17,
@@ -30,11 +29,11 @@ const SLACK_US: u64 = 1;
 /// One run of select_task_rq_fair.
 pub struct Choice {
     pub cpu: CpuId,
-    /// What the CPU ran, 0 for its idle task.
+    /// The pid running on the CPU, 0 for its idle task.
     pub waker: i64,
     pub comm: String,
     pub in_task: bool,
-    /// It is on its way out.
+    /// It is exiting.
     pub exiting: bool,
     pub sel: Unknown,
     /// The CPU's own events, from `sel` on.
@@ -44,13 +43,13 @@ pub struct Choice {
     pub weight: Option<Unknown>,
     pub target: Option<CpuId>,
     pub search: Option<(Time, Snapshot)>,
-    /// CPUs that the search asked whether they are idle, where that was recorded.
+    /// CPUs that the search checked for idleness, if that was recorded.
     pub asked: Vec<CpuId>,
     pub groups: Vec<Group>,
     pub ret: (Time, CpuId),
-    /// Queued over the target's wake list.
+    /// Queued through the target's wake list.
     pub remote: Option<(Time, bool)>,
-    /// wake_affine was tried, and said this CPU; from the wakee's next choice.
+    /// wake_affine was tried, and chose this CPU; from the wakee's next choice.
     pub affine: Option<(bool, bool)>,
 }
 
@@ -60,9 +59,9 @@ pub struct Group {
     pub weight: u32,
     pub util: Vec<u64>,
     pub runnable: Vec<u64>,
-    /// The chosen group; none to stay.
+    /// The chosen group; `None` to stay.
     pub chosen: Option<u64>,
-    /// When each CPU went idle, ns; 1 where that was before the recording.
+    /// When each CPU went idle, ns; 1 if that was before the recording.
     pub stamps: Vec<u64>,
     pub end: Time,
 }
@@ -88,7 +87,7 @@ impl Choice {
         self.has(0x10) && !self.exiting
     }
 
-    /// Whether the CPU lost its turn between two of its events, or another was seen to act.
+    /// Whether the CPU lost its turn between two of its events, or another CPU acted.
     pub fn moved(&self, events: &[Event], from: Time, to: Time) -> bool {
         let first = events.partition_point(|event| event.time <= from);
         let other = |event: &Event| event.cpu != self.cpu;
@@ -100,11 +99,11 @@ impl Choice {
     }
 }
 
-/// Puts the events of each choice together.
+/// Collects the events of each choice.
 pub fn choices(recording: &Recording) -> Vec<Choice> {
     let (events, nr_cpus) = (&recording.events, recording.topology.nr_cpus());
     let mut open: BTreeMap<CpuId, Choice> = BTreeMap::new();
-    // Of each CPU, the choice whose task is on its way to a queue.
+    // For each CPU, the choice whose task is being queued.
     let mut queueing: BTreeMap<CpuId, usize> = BTreeMap::new();
     let mut last_of: BTreeMap<i64, usize> = BTreeMap::new();
     let mut done: Vec<Choice> = Vec::new();

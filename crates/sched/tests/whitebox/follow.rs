@@ -1,5 +1,5 @@
-//! What a recording shows about every CPU's queue: the running task, the waiting tasks, those on their way, and the
-//! order in which the balancer would find them.
+//! What a recording shows about every CPU's queue: the running task, the waiting tasks, pending ones, and the order
+//! in which the balancer would find them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ pub struct Followed {
     pub comm: String,
     /// CPUs it may use, once a choice of its CPU was recorded.
     pub mask: Option<u64>,
-    /// When it was charged last, by the clock of its queue, which may have stood still
-    /// since a wake-up asked for the switch; none if it was moved to another CPU since.
+    /// When it was last charged, by the clock of its queue, which may have been stopped since a wake-up
+    /// requested the switch; `None` if it was moved to another CPU since.
     pub charged: Option<Time>,
     /// Went to sleep, and has not been woken since.
     pub asleep: bool,
@@ -39,14 +39,14 @@ pub struct FollowedCpu {
     pub curr: i64,
     /// Tasks that are queued or may be, the running one included; most recently used first.
     pub list: Vec<i64>,
-    /// Wake-ups on the way.
+    /// Pending wake-ups.
     pub pending: Vec<i64>,
-    /// Something was seen of it.
+    /// An event of it was seen.
     pub known: bool,
 }
 
 impl FollowedCpu {
-    /// Runs its idle task and has nothing queued or on the way.
+    /// Runs its idle task and has nothing queued or pending.
     pub fn is_idle(&self) -> bool {
         self.curr == 0 && self.list.is_empty() && self.pending.is_empty()
     }
@@ -60,9 +60,9 @@ pub struct Follower {
     asked: Vec<Option<(i64, usize)>>,
     /// Pid whose CPU is being chosen on each CPU.
     choosing: Vec<i64>,
-    /// Wake-ups that have begun, and where they go as far as is known.
+    /// Wake-ups that have begun, and their target CPUs as far as known.
     waking: BTreeMap<i64, CpuId>,
-    /// Of each CPU, those it takes from one queue and has yet to put on another.
+    /// For each CPU, the tasks that it has taken from one queue and not yet put on another.
     carried: Vec<Vec<(i64, CpuId)>>,
     /// What a probe saw last, and what was known then.
     seen: Option<(CpuId, Vec<FollowedCpu>, Snapshot)>,
@@ -103,13 +103,13 @@ impl Follower {
         }
     }
 
-    /// No fair task is left on a CPU, but what is carried there may come any moment.
+    /// No fair task is left on a CPU, but tasks being moved there may arrive at any moment.
     fn empty(&mut self, cpu: CpuId) {
         let carried: Vec<i64> = self.carried.iter().flatten().map(|carried| carried.0).collect();
         self.cpus[cpu.index()].list.retain(|pid| carried.contains(pid));
     }
 
-    /// A candidate that was passed over goes to the near end of its list.
+    /// A candidate that was passed over moves to the near end of its list.
     pub fn pass_over(&mut self, pid: i64, cpu: CpuId) {
         let list = &mut self.cpus[cpu.index()].list;
         if list.contains(&pid) {
@@ -118,14 +118,13 @@ impl Follower {
         }
     }
 
-    /// CPUs whose queue another may be changing at this moment, by a wake-up or a move that
-    /// has begun.
+    /// CPUs whose queue another CPU may be changing at this moment, by a wake-up or a move that has begun.
     pub fn in_flight(&self) -> BTreeSet<CpuId> {
         let carried = self.carried.iter().flatten().map(|&(_, to)| to);
         self.waking.values().copied().chain(carried).collect()
     }
 
-    /// Takes note of one event.
+    /// Processes one event.
     pub fn event(&mut self, event: &Event) {
         self.compare(event);
         match &event.kind {
@@ -159,7 +158,7 @@ impl Follower {
                 }
                 self.cpus[target_cpu.index()].pending.retain(|&p| p != pid);
                 self.waking.remove(&pid);
-                // It may arrive before the waker comes to say that it sent it.
+                // It may arrive before the waker's event that it was sent.
                 self.asked.iter_mut().for_each(|asked| *asked = asked.filter(|asked| asked.0 != pid));
                 let task = self.task(pid);
                 task.comm = comm.to_string();
@@ -170,7 +169,7 @@ impl Follower {
             }
             Kind::SchedMigrateTask { pid, dest_cpu, .. } => {
                 let pid = i64::from(pid.0);
-                // One that is being woken was not queued, and will be.
+                // A task that is being woken was not queued, and will be.
                 if self.waking.contains_key(&pid) {
                     self.remove(pid);
                 } else {
@@ -234,7 +233,7 @@ impl Follower {
                     self.cpus[target].pending.push(pid);
                 }
             }
-            // No fair task is left; what runs still is on its way to sleep.
+            // No fair task is left; the one that still runs is going to sleep.
             "ni" => self.empty(cpu),
             "pickr"
                 if ["(pick_next_task_fair", "(pick_task_fair"]
@@ -247,7 +246,7 @@ impl Follower {
         }
     }
 
-    /// A sleeper that is picked leaves; another goes to the near end.
+    /// A sleeper that is picked leaves; another task moves to the near end.
     fn picked(&mut self, cpu: CpuId, pid: i64) {
         match self.tasks.get(&pid) {
             Some(task) if task.asleep => self.remove(pid),
@@ -256,9 +255,8 @@ impl Follower {
         }
     }
 
-    /// Settles with what a probe saw which sleepers are queued, where it is all or none. The
-    /// probe notes the time before it looks, so only the next event shows whether anything
-    /// could come between.
+    /// Determines from a probe's values which sleepers are queued, if it is all or none. The probe takes its
+    /// time stamp before it reads, so only the next event shows whether anything happened in between.
     fn compare(&mut self, event: &Event) {
         let Some((at, before, snapshot)) = self.seen.take() else { return };
         if event.cpu != at || before != self.cpus {
@@ -268,7 +266,7 @@ impl Follower {
             let cpu = &mut self.cpus[place];
             cpu.known |= seen.is_idle();
             let awake = cpu.list.iter().filter(|pid| !self.tasks[pid].asleep).count();
-            // This CPU's own numbers cannot have moved.
+            // This CPU's own numbers cannot have changed.
             if place == at.index() && awake == seen.nr_running as usize {
                 let tasks = &self.tasks;
                 cpu.list.retain(|pid| !tasks[pid].asleep);

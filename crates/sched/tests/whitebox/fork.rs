@@ -66,7 +66,7 @@ pub fn judge_groups(
     }
 }
 
-/// The CPU taken in the chosen group: where the walk goes on, or ends.
+/// The CPU taken in the chosen group: where the walk continues, or ends.
 pub fn judge_group_cpus(scores: &mut Scores, recording: &Recording, state: &mut State, choice: &Choice) {
     let wakeup = prepare(state, choice);
     for (at, group) in choice.groups.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The deciders against white-box recordings: given what a real kernel's function saw, each must return what that
-//! function returned. `traces/README.md` describes the recordings.
+//! The deciders compared with white-box recordings: given the inputs of a real kernel's function, each must
+//! return the same result. `traces/README.md` describes the recordings.
 
 mod balance;
 mod choice;

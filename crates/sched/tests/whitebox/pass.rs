@@ -1,4 +1,4 @@
-//! What belongs to one balance pass, gathered from the events of a recording.
+//! The events of one balance pass, collected from a recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,7 @@ use schedlab_units::Time;
 use crate::follow::{Followed, FollowedCpu, Follower};
 use crate::recording::{Recording, int, probe};
 
-/// Time from an event to the CPU's next one when nothing comes between, us; most of it
-/// is the probe's own work.
+/// Time from an event to the CPU's next one without interruption, us; most of it is the probe's own work.
 fn usual_us(event: &str) -> u64 {
     if event == "lb" { 7 } else { 3 }
 }
@@ -47,11 +46,11 @@ pub struct Pass {
     pub detached: Vec<i64>,
     pub ret: i64,
     pub end: Time,
-    /// The stopper of the source was asked to help.
+    /// The stopper of the source was woken.
     pub active: bool,
-    /// When something may first have changed under it.
+    /// When the state may first have changed during the pass.
     pub disturbed: Option<Time>,
-    /// Another CPU was in a pass over the whole machine.
+    /// Another CPU was making a pass over the whole machine.
     pub contended: bool,
     /// CPUs whose queue may have been changing when it began: a wake-up or a switch had begun.
     pub in_flight: BTreeSet<CpuId>,
@@ -61,7 +60,7 @@ pub struct Pass {
 pub struct Search {
     pub time: Time,
     pub group: Option<u64>,
-    /// Migration type and imbalance, where they were recorded.
+    /// Migration type and imbalance, if they were recorded.
     pub kind: Option<(i64, i64)>,
 }
 
@@ -75,9 +74,9 @@ pub struct Asked {
     pub task: Followed,
     /// It was running.
     pub running: bool,
-    /// The destination had nothing.
+    /// The destination had no task.
     pub dst_empty: bool,
-    /// The answer took longer than it takes.
+    /// The answer took longer than usual.
     pub moved: bool,
 }
 
@@ -107,7 +106,7 @@ impl Pass {
         int(&self.lb, key)
     }
 
-    /// Whether what was known at the start may be old.
+    /// Whether the state known at the start may be out of date.
     pub fn moved(&self, until: Time) -> bool {
         self.disturbed.is_some_and(|time| time <= until)
     }
@@ -118,22 +117,22 @@ pub struct Gate {
     pub cpu: CpuId,
     pub time: Time,
     pub ni: Unknown,
-    /// A wake-up was on its way.
+    /// A wake-up was pending.
     pub pending: bool,
     /// The CPU lost its turn.
     pub moved: bool,
     pub went_on: bool,
 }
 
-/// What a recording has for the balancer's rules, in order of their ends.
+/// The cases for the balancer's rules in a recording, in order of their ends.
 pub enum Item {
     Gate(Gate),
     Pass(Box<Pass>),
-    /// A question outside passes: the stopper's.
+    /// A check outside passes: the stopper's.
     Active(Asked),
 }
 
-/// What a CPU is in the middle of.
+/// The unfinished operations of a CPU.
 #[derive(Default)]
 struct Open {
     gate: Option<Gate>,
@@ -143,7 +142,7 @@ struct Open {
     switching: bool,
 }
 
-/// Puts the events of each pass together.
+/// Collects the events of each pass.
 pub fn items(recording: &Recording) -> Vec<Item> {
     let nr_cpus = recording.topology.nr_cpus();
     let mut follower = Follower::new(nr_cpus, &recording.kernel);
@@ -175,7 +174,7 @@ pub fn items(recording: &Recording) -> Vec<Item> {
     done
 }
 
-/// What others do while a pass goes on.
+/// What other CPUs do during a pass.
 fn disturb(open: &mut [Open], event: &Event) {
     for (cpu, at) in open.iter_mut().enumerate() {
         let Some(pass) = &mut at.pass else { continue };
@@ -258,7 +257,7 @@ fn gather(
                 pass.candidates.push(asked);
             }
         }
-        // The pass that asked for it is the last that found nothing to take there.
+        // The pass that requested it is the last one that found nothing to move there.
         "alb" => {
             let from =
                 |pass: &Pass| pass.candidates.last().is_some_and(|asked| asked.cpu("src") == event.cpu);
@@ -278,7 +277,7 @@ fn gather(
         }
         "lbr" => {
             let Some(mut pass) = at.pass.take() else { return };
-            // A task that could have moved and did not was too much, and was passed over too.
+            // A task that could have moved and did not was too large, and was passed over too.
             for asked in pass.candidates.iter().filter(|asked| asked.answer) {
                 let pid = asked.int("pid");
                 if !pass.detached.contains(&pid) {

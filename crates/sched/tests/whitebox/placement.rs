@@ -1,5 +1,5 @@
-//! Each step of placement, as recorded, decided again: wake_wide, wake_affine, the idle
-//! search, the wake list, and the group and CPU a fork or exec goes to.
+//! Each recorded step of placement, decided again: wake_wide, wake_affine, the idle search, the wake list,
+//! and the group and CPU of a fork or exec.
 
 use expect_test::expect;
 

@@ -1,12 +1,12 @@
-//! Each step of queueing, as recorded, taken again.
+//! Each recorded step of queueing, repeated.
 //!
 //! - charge: vruntime and deadline of a running task, from its run times alone;
 //! - leave: the lag (and the rest of its deadline) with which a task had left a queue;
 //! - requeue: the lag of a task woken while its dequeue was delayed;
 //! - place: where place_entity() puts a task;
-//! - fork: where CFS puts a new one, in distance to the floor;
-//! - preempt: whether a wake-up asks for a switch;
-//! - pick: who is chosen;
+//! - fork: where CFS puts a new one, as a distance from the floor;
+//! - preempt: whether a wake-up requests a reschedule;
+//! - pick: which task is chosen;
 //! - slice: whether charging a task, or under CFS a tick, ends its slice.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A scheduler with real queues, put into the states that a recording shows.
+//! A scheduler with real queues, set to the states that a recording shows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::recording::Recording;
 use crate::snapshot::NOW;
 use crate::wake::is_bound_kthread;
 
-/// A scheduler whose queues are what a recording shows.
+/// A scheduler whose queues are those that a recording shows.
 pub struct Queues {
     pub sched: Sched,
     tasks: BTreeMap<i64, TaskId>,
-    /// The last state put there.
+    /// The last state that was set.
     cpus: Vec<FollowedCpu>,
     /// Failures and interval of a CPU's domain after its last pass.
     pub after: BTreeMap<(CpuId, u32), (i64, i64)>,
@@ -49,12 +49,12 @@ impl Queues {
         if *task.allowed != allowed {
             task.allowed = Arc::new(allowed);
         }
-        // One that was moved since it ran has no stamp.
+        // A task that was moved since it ran has no stamp.
         task.se.exec_start = ago.map_or(0, |ago| NOW.0 - ago);
         id
     }
 
-    /// Puts all CPUs into the state a pass began with.
+    /// Sets all CPUs to the state at the beginning of a pass.
     pub fn put(&mut self, pass: &Pass) {
         let differs = |at: &usize| self.cpus[*at] != pass.cpus[*at];
         let changed: Vec<usize> = (0..self.cpus.len()).filter(differs).collect();
@@ -101,7 +101,7 @@ impl Queues {
             }
         }
         if state.curr != 0 && !state.list.iter().any(|pid| *pid == state.curr && fair(pid)) {
-            // Of another class, or no longer queued.
+            // It is of another class, or no longer queued.
             let task = self.task(state.curr);
             self.sched.rqs[cpu].curr = Curr::Task(task);
         }
@@ -122,7 +122,7 @@ impl Queues {
     }
 }
 
-/// The CPU whose number stands behind the slash of a kernel thread's name.
+/// The CPU whose number follows the slash in a kernel thread's name.
 pub fn bound_to(comm: &str) -> Option<u32> {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
     is_bound_kthread(comm).then(|| digits(comm.split_once('/').unwrap().1).parse().unwrap())

@@ -1,8 +1,8 @@
 //! How many decisions agree with the recorded ones, step by step.
 //!
-//! A decision counts if nothing moved from the snapshot to the result. Those during which
-//! something moved mostly agree as well; where they do not, the snapshot was old. A step
-//! whose inputs are not all recorded is hidden.
+//! A decision counts if nothing changed from the snapshot to the result. Decisions during which something
+//! changed mostly agree as well; if they do not, the snapshot was out of date. A step whose inputs are not
+//! all recorded is hidden.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -70,7 +70,7 @@ impl Scores {
         table
     }
 
-    /// At most one decision of a thousand differs, in each step.
+    /// In each step at most one decision of a thousand differs.
     pub fn check(&self) {
         for ((kernel, step), score) in &self.scores {
             let all = score.agree + score.differ;

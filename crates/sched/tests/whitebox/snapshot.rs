@@ -1,4 +1,4 @@
-//! What a probe saw of every CPU, and how to put a scheduler into that state.
+//! What a probe saw of every CPU, and how to set a scheduler to that state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl CpuState {
     }
 }
 
-/// All CPUs, and what caches share.
+/// All CPUs, and the shared state of caches.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub cpus: Vec<CpuState>,
@@ -67,7 +67,7 @@ impl Snapshot {
     }
 }
 
-/// A scheduler to put into recorded states, with its tasks by pid.
+/// A scheduler that can be set to recorded states, with its tasks by pid.
 pub struct State {
     pub sched: Sched,
     tasks: BTreeMap<i64, TaskId>,
@@ -79,7 +79,7 @@ impl State {
         State { sched, tasks: BTreeMap::new() }
     }
 
-    /// The task of a pid, made when first met.
+    /// The task of a pid, created when first seen.
     pub fn task(&mut self, pid: i64) -> TaskId {
         assert_ne!(pid, 0, "the idle task is none");
         let nr_cpus = self.sched.rqs.len();
@@ -87,7 +87,7 @@ impl State {
         *self.tasks.entry(pid).or_insert_with(|| sched.new_task(&NewTask::plain(nr_cpus), None, NOW))
     }
 
-    /// Puts all CPUs into a recorded state.
+    /// Sets all CPUs to a recorded state.
     pub fn set(&mut self, snapshot: &Snapshot) {
         for (at, state) in snapshot.cpus.iter().enumerate() {
             let cpu = CpuId::from(at);
@@ -113,8 +113,8 @@ impl State {
         }
     }
 
-    /// Makes a task's load on a CPU what is asked: its queue's hierarchical load is set to 1,
-    /// its average to that load times the queue's own plus 1.
+    /// Gives a task the requested load on a CPU: its queue's hierarchical load is set to 1, its average to
+    /// that load times the queue's own plus 1.
     pub fn contribute(&mut self, task: TaskId, cpu: CpuId, load: u64) {
         self.sched.set_cpu(task, cpu);
         let jiffies = self.sched.jiffies(NOW);

@@ -31,7 +31,7 @@ pub fn prepare(state: &mut State, choice: &Choice) -> Wakeup {
     // A new task is attached to no queue.
     p.se.avg.last_update_time = u64::from(!choice.has(4));
     p.on_rq = choice.has(2);
-    // The top bit says that the estimate is up to date.
+    // The top bit marks an estimate that is up to date.
     let estimate = int(sel, "ue") as u32 & 0x7fff_ffff;
     (p.util_est_enqueued, p.util_est_ewma) = (estimate, estimate);
     if let Some(waker) = waker {
@@ -52,12 +52,12 @@ pub fn prepare(state: &mut State, choice: &Choice) -> Wakeup {
     }
 }
 
-/// Kernel threads that stay on one CPU carry its number behind a slash.
+/// The names of per-CPU kernel threads end in a slash and the CPU's number.
 pub fn is_bound_kthread(comm: &str) -> bool {
     comm.split_once('/').is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Gives the waker the flips it had after it was counted.
+/// Gives the waker its flips after this wake-up was counted.
 fn set_waker_flips(state: &mut State, wakeup: &Wakeup, flips: u32) {
     let jiffies = state.sched.jiffies(NOW);
     let wakees = Wakees { flips, flip_decay: jiffies, last: Some(wakeup.task) };
@@ -117,7 +117,7 @@ pub fn judge_affine(scores: &mut Scores, recording: &Recording, state: &mut Stat
     };
     let mut idle = answer(state);
     if idle.reason != Reason::WaSync && sync && choice.weight.is_none() && target == this {
-        // How many of this CPU's tasks are delayed is not recorded; all but the waker, then.
+        // The number of delayed tasks of this CPU is not recorded; all but the waker are assumed.
         let root = &mut state.sched.cfs_rqs[this.index()];
         root.h_nr_runnable = root.h_nr_queued.min(1);
         idle = answer(state);
@@ -181,8 +181,7 @@ pub fn judge_search(scores: &mut Scores, recording: &Recording, state: &mut Stat
     });
 }
 
-/// The order in which the search asks CPUs; on machines without threads, where each
-/// question is about a candidate.
+/// The order in which the search checks CPUs; on machines without SMT, where each check is of a candidate.
 pub fn judge_order(scores: &mut Scores, recording: &Recording, state: &mut State, choice: &Choice) {
     let (Some(target), Some((time, snapshot))) = (choice.target, &choice.search) else { return };
     if choice.asked.is_empty() || recording.topology.is_smt() {
@@ -207,9 +206,9 @@ pub fn judge_order(scores: &mut Scores, recording: &Recording, state: &mut State
     });
 }
 
-/// The terms of the comparison of loads. The wakee's load is not recorded; it follows from
-/// one side, and the other side must follow from it. A synchronous waker's load is the
-/// third unknown, so there only the form of the numbers is judged.
+/// The terms of the comparison of loads. The wakee's load is not recorded; it follows from one side, and must
+/// lead to the other side. A synchronous waker's load is the third unknown, so there only the form of the
+/// numbers is judged.
 pub fn judge_weight(scores: &mut Scores, recording: &Recording, state: &mut State, choice: &Choice) {
     let (Some(weight), Some((search_time, _))) = (&choice.weight, &choice.search) else { return };
     let (this, prev, sync) = (choice.cpu, choice.prev(), choice.sync());
@@ -239,7 +238,7 @@ pub fn judge_weight(scores: &mut Scores, recording: &Recording, state: &mut Stat
     });
 }
 
-/// How much later than the clock of the trace the kernel began to count ticks, at most.
+/// The largest delay from the start of the trace's clock to the kernel's first tick.
 const LAG_TICKS: u64 = 27;
 
 /// Wakee state, carried from one wake-up to the next.
@@ -247,7 +246,7 @@ const LAG_TICKS: u64 = 27;
 pub struct Wakers(BTreeMap<i64, Wakees>);
 
 impl Wakers {
-    /// The flips a waker should have after this wake-up, if all was seen.
+    /// The flips a waker should have after this wake-up, if all wake-ups were seen.
     pub fn judge(&mut self, scores: &mut Scores, recording: &Recording, state: &mut State, choice: &Choice) {
         let sel = &choice.sel;
         let task = state.task(choice.pid());

@@ -7,7 +7,7 @@ use schedlab_units::{Pid, TaskId};
 
 use super::{Expected, Shadow, field, field_u64, root, se_of};
 
-/// Priorities below are of real-time tasks.
+/// Lower priorities are those of real-time tasks.
 const MAX_RT_PRIO: i32 = 100;
 
 impl Shadow<'_> {
@@ -35,14 +35,14 @@ impl Shadow<'_> {
         }
     }
 
-    /// A task ran so long; the charge may end its slice.
+    /// A task ran for this long; the charge may end its slice.
     fn charge(&mut self, executing: CpuId, pid: Pid, runtime: u64) {
         let task = self.task(pid);
         let cpu = self.sched.task(task).cpu;
         if self.curr(cpu) != Some(task) || !self.sched.task(task).policy.is_fair() {
             return;
         }
-        // Any start will do: what counts is the difference.
+        // Any start will do: only the difference counts.
         let start = 1 << 40;
         self.se(task).exec_start = start;
         self.sched.rqs[cpu].clock_task = start + runtime;
@@ -74,7 +74,7 @@ impl Shadow<'_> {
         }
     }
 
-    /// v6.1: what the tick decides about the running task as it is charged so far.
+    /// v6.1: what the tick decides about the running task with its charges so far.
     fn expect_tick(&mut self, executing: CpuId, task: TaskId) {
         let cpu = self.sched.task(task).cpu;
         let several = self.sched.cfs_rqs[cpu.index()].nr_queued > 1;
@@ -169,7 +169,7 @@ impl Shadow<'_> {
         }
         self.sched.set_cpu(task, to);
         if !self.eevdf() {
-            // Where the floors of both queues are the shadow does not know.
+            // The shadow does not know the floors of both queues.
             self.known[task.index()].vruntime = false;
             self.placing_cfs.remove(&task);
         }
@@ -181,7 +181,7 @@ impl Shadow<'_> {
         let waits = self.curr(cpu) != Some(task) && !self.known[task.index()].queued;
         if prio >= MAX_RT_PRIO && waits {
             if self.eevdf() {
-                // A probe that hits while another is at work on the CPU is lost.
+                // A probe that fires while another is running on the CPU is lost.
                 self.known[task.index()].vruntime = false;
             }
             self.enter(task, cpu);

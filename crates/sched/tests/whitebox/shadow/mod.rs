@@ -1,8 +1,8 @@
 //! A shadow of the kernel's run queues that follows a white-box recording.
 //!
-//! It charges tasks by the recorded run times, moves them between queues as the events say,
-//! and at each probe compares what it has with what the kernel had, then takes over the
-//! kernel's numbers. At a decision it asks this crate's decider.
+//! It charges tasks by the recorded run times, moves them between queues as recorded, compares its values
+//! with the kernel's at each probe, and then adopts the kernel's. At a decision it calls this crate's
+//! decider.
 
 mod events;
 mod pick;
@@ -21,14 +21,14 @@ use schedlab_units::{Pid, TaskId, Time};
 
 use crate::recording::Recording;
 
-/// What the shadow knows of a task besides its entity.
+/// What the shadow knows about a task besides its entity.
 #[derive(Clone, Copy, Default)]
 struct Known {
     /// vruntime and deadline are the kernel's.
     vruntime: bool,
     /// The lag with which it left is the kernel's.
     lag: bool,
-    /// On a time line.
+    /// On a timeline.
     queued: bool,
     /// The lag with which it would leave now, if it runs.
     lag_if_it_left: Option<i64>,
@@ -36,7 +36,7 @@ struct Known {
 
 /// A step whose result in the recording comes with a later event of the same CPU.
 struct Expected<T> {
-    /// What the decider says, or why it cannot be asked.
+    /// The decider's answer, or why it cannot be called.
     says: Result<T, &'static str>,
     story: String,
 }
@@ -56,20 +56,20 @@ pub struct Shadow<'a> {
     pids: BTreeMap<Pid, TaskId>,
     known: Vec<Known>,
     pub tallies: BTreeMap<&'static str, Tally>,
-    /// Differences, for people.
+    /// Differences, as text.
     pub differences: Vec<String>,
     // By executing CPU:
     charging: BTreeMap<CpuId, Expected<bool>>,
     /// v6.1: a tick that may end the slice of a task.
     ticking: BTreeMap<CpuId, (TaskId, Expected<bool>)>,
     placing: BTreeMap<CpuId, (TaskId, Expected<(u64, u64)>)>,
-    /// v6.1, by task: where it was placed shows when it is seen next.
+    /// v6.1, by task: its placement shows when it is next seen.
     placing_cfs: BTreeMap<TaskId, Expected<u64>>,
     /// v6.1, by new task: its distance to the floor.
     forked: BTreeMap<TaskId, Expected<u64>>,
-    /// Which wake-up, on which CPU, asks for preemption.
+    /// By CPU, the wake-up that requests preemption.
     asking: BTreeMap<CpuId, preempt::Asking>,
-    /// The same, waiting for a sleeper to leave that is in the way.
+    /// The same, waiting for a sleeper in the way to leave.
     waiting: BTreeMap<CpuId, preempt::Asking>,
     preempting: BTreeMap<CpuId, (CpuId, Expected<bool>)>,
     /// v6.1: a pick that waits until it is known whether the running task sleeps.
@@ -138,7 +138,7 @@ impl<'a> Shadow<'a> {
         }
     }
 
-    /// Closes what waited for a result that did not come by this event of its CPU.
+    /// Drops expected results that have not come by this event of their CPU.
     fn settle(&mut self, event: &Event) {
         let cpu = event.cpu;
         let name = event.kind.name();
@@ -146,7 +146,7 @@ impl<'a> Shadow<'a> {
             self.decide(cpu);
         }
         if name != "sched_switch" {
-            // Chosen again: no switch follows.
+            // The same task was chosen again: no switch follows.
             self.chosen(cpu, false);
         }
         if name != "rsc"
@@ -196,7 +196,7 @@ impl<'a> Shadow<'a> {
         self.task(Pid(field(probe, "pid") as i32))
     }
 
-    /// The task of a pid, made when first seen.
+    /// The task of a pid, created when first seen.
     fn task(&mut self, pid: Pid) -> TaskId {
         if let Some(&task) = self.pids.get(&pid) {
             return task;
@@ -216,12 +216,12 @@ impl<'a> Shadow<'a> {
         self.sched.kernel.rules.policy == FairPolicy::Eevdf
     }
 
-    /// v7.2: a wake-up that asks for preemption picks as a switch does.
+    /// v7.2: a wake-up that requests preemption picks as a switch does.
     fn wakeup_picks(&self) -> bool {
         self.sched.kernel.rules.wakeup_preempt == WakeupPreempt::PickOrLower
     }
 
-    /// Compares vruntime and deadline of a task with the kernel's, and takes those over.
+    /// Compares vruntime and deadline of a task with the kernel's, and adopts those.
     fn meet(&mut self, task: TaskId, probe: &Unknown, prefix: &str) {
         let (vruntime, deadline) =
             (field_u64(probe, &format!("{prefix}vr")), field_u64(probe, &format!("{prefix}dl")));
@@ -246,7 +246,7 @@ impl<'a> Shadow<'a> {
         }
     }
 
-    /// Takes over the kernel's numbers of a task that is on no time line.
+    /// Adopts the kernel's values for a task that is on no timeline.
     fn take_over(&mut self, task: TaskId, probe: &Unknown, prefix: &str) {
         let number = |name: &str| field_u64(probe, &format!("{prefix}{name}"));
         let (weight, eevdf) = (number("w"), self.eevdf());

@@ -28,7 +28,7 @@ impl Shadow<'_> {
         let running = self.curr(cpu) == Some(task);
         let requeued = self.known[task.index()].queued;
         if running {
-            // Its group, nice level or affinity changes: it was put back for that.
+            // Its group, nice level or affinity changes: it was dequeued for that.
             self.sched.cfs_rqs[cpu.index()].curr = None;
             self.se(task).on_rq = false;
         } else if requeued {
@@ -53,7 +53,7 @@ impl Shadow<'_> {
         self.placing.insert(executing, (task, expected));
     }
 
-    /// Where the decider puts it: vruntime and deadline.
+    /// Where the decider places it: vruntime and deadline.
     fn place(&self, task: TaskId, cpu: CpuId, probe: &Unknown, initial: bool) -> Expected<(u64, u64)> {
         let mut queue = self.sched.cfs_rqs[cpu.index()].clone();
         let complete = queue.nr_queued as u64 == field_u64(probe, "nr") && self.curr_known(cpu);
@@ -75,7 +75,7 @@ impl Shadow<'_> {
         }
     }
 
-    /// The lag, and what was left of the deadline, with which a task had left its last queue.
+    /// The lag, and the rest of the deadline, with which a task had left its last queue.
     fn had_left(&mut self, task: TaskId, probe: &Unknown) {
         let se = &self.sched.task(task).se;
         let own = (se.vlag, se.deadline);
@@ -101,7 +101,7 @@ impl Shadow<'_> {
         });
     }
 
-    /// A task enters a time line: placed, or put back after running.
+    /// A task enters a timeline: placed, or put back after running.
     pub(super) fn enqueued(&mut self, executing: CpuId, probe: &Unknown) {
         let task = self.task_of(probe);
         let cpu = self.sched.task(task).cpu;
@@ -121,7 +121,7 @@ impl Shadow<'_> {
         self.take_over(task, probe, "");
         self.enter(task, cpu);
         if self.curr(cpu) == Some(task) {
-            // Changed while it ran; it runs on, and only v6.12 protects it again.
+            // It changed while it ran; it continues to run, and only v6.12 protects it again.
             let vprot = self.sched.task(task).se.vprot;
             self.leave_line(task);
             self.run(cpu, task);
@@ -165,8 +165,8 @@ impl Shadow<'_> {
         self.forked.insert(task, Expected { says: Ok(vruntime), story });
     }
 
-    /// v6.1: a new task asks for preemption at once, so its distance to the floor shows;
-    /// on an idle CPU it does not.
+    /// v6.1: a new task requests preemption at once, which shows its distance from the floor; on an idle CPU
+    /// it does not.
     pub(super) fn shown_forked(&mut self, task: TaskId, probe: &Unknown, forks: bool) {
         if let Some(expected) = self.forked.remove(&task).filter(|_| forks) {
             let recorded = field_u64(probe, "vr").wrapping_sub(field_u64(probe, "minv"));

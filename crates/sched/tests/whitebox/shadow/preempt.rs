@@ -1,4 +1,4 @@
-//! Whether a wake-up asks for a switch.
+//! Whether a wake-up requests a reschedule.
 
 use schedlab_topology::CpuId;
 use schedlab_trace::Unknown;
@@ -11,7 +11,7 @@ const WF_WAKEUPS: u32 = 0xe;
 
 const WF_FORK: u32 = 0x4;
 
-/// A wake-up that asks for preemption.
+/// A wake-up that requests preemption.
 pub struct Asking {
     task: TaskId,
     pub(super) cpu: CpuId,
@@ -25,13 +25,13 @@ impl Shadow<'_> {
         let curr_pid = Pid(field(probe, "curr") as i32);
         let flags = field(probe, "fl") as u32;
         if curr_pid == Pid::IDLE {
-            // v7.2 comes here for the second wake-up of an idle CPU, to no effect.
+            // v7.2 gets here for the second wake-up of an idle CPU, without effect.
             return;
         }
         let (task, curr) = (self.task_of(probe), self.task(curr_pid));
         let story = format!("task {} on cpu {cpu} nr {}", task.0, field(probe, "nr"));
         if task == curr || !self.sched.task(task).policy.is_fair() {
-            // Woken before it had left, so it goes on running; or of a higher class.
+            // Woken before it had left, so it continues to run; or of a higher class.
             let says = Ok(self.sched.check_preempt(cpu, task, flags).preempt);
             self.preempting.insert(executing, (cpu, Expected { says, story }));
             return;
@@ -89,7 +89,7 @@ impl Shadow<'_> {
         }
     }
 
-    /// The CPU about which an executing CPU decides at present.
+    /// The CPU about which an executing CPU is deciding.
     pub(super) fn decided_cpu(&self, executing: CpuId) -> Option<CpuId> {
         let preempting = self.preempting.get(&executing).map(|&(cpu, _)| cpu);
         preempting.or_else(|| self.waiting.get(&executing).map(|asking| asking.cpu))

@@ -1,4 +1,4 @@
-//! The shadow's queues: time lines, sums, and whether they are the kernel's.
+//! The shadow's queues: timelines, sums, and whether they equal the kernel's.
 
 use schedlab_sched::{AvgWeight, Feature, LoadWeight, Protection, Queued, SeId};
 use schedlab_topology::CpuId;
@@ -8,7 +8,7 @@ use schedlab_units::TaskId;
 use super::{Shadow, field, field_u64, root, se_of};
 
 impl Shadow<'_> {
-    /// Puts a task on the time line of a CPU.
+    /// Puts a task on the timeline of a CPU.
     pub(super) fn enter(&mut self, task: TaskId, cpu: CpuId) {
         if self.known[task.index()].queued {
             self.leave_line(task);
@@ -23,7 +23,7 @@ impl Shadow<'_> {
         self.recount(cpu);
     }
 
-    /// Takes a task off its time line, if it is on one.
+    /// Takes a task off its timeline, if it is on one.
     pub(super) fn leave_line(&mut self, task: TaskId) {
         if !std::mem::take(&mut self.known[task.index()].queued) {
             return;
@@ -35,7 +35,7 @@ impl Shadow<'_> {
         self.recount(cpu);
     }
 
-    /// Brings counts and sums of a queue in line with its time line and current.
+    /// Recomputes counts and sums of a queue from its timeline and current task.
     pub(super) fn recount(&mut self, cpu: CpuId) {
         let rules = self.sched.kernel.rules;
         let full = rules.avg_weight == AvgWeight::Full;
@@ -74,8 +74,8 @@ impl Shadow<'_> {
         curr.filter(|&curr| self.sched.se(curr).on_rq).is_none_or(|curr| self.known[curr.0 as usize].vruntime)
     }
 
-    /// Whether the shadow's queue is the one the probe saw: by the sums over its time line,
-    /// or its number of tasks.
+    /// Whether the shadow's queue is the one the probe saw: by the sums over its timeline, or its number of
+    /// tasks.
     pub(super) fn is_kernels(&self, cpu: CpuId, probe: &Unknown) -> Result<(), &'static str> {
         let queue = &self.sched.cfs_rqs[cpu.index()];
         if !self.all_known(cpu) {
