@@ -41,9 +41,9 @@ impl Sched {
             if !self.se(se).on_rq || self.se_is_idle(se) {
                 return;
             }
-            let cfs = self.cfs_rq_of(se);
+            let cfs = self.line_of(se);
             *mark(self.cfs_mut(cfs)) = Some(se);
-            level = self.se(se).parent;
+            level = self.se(se).parent.filter(|_| !self.is_flat());
         }
     }
 
@@ -73,13 +73,13 @@ impl Sched {
     fn clear_marks(&mut self, se: SeId, mark: Mark) {
         let mut level = Some(se);
         while let Some(se) = level {
-            let cfs = self.cfs_rq_of(se);
+            let cfs = self.line_of(se);
             let marked = mark(self.cfs_mut(cfs));
             if *marked != Some(se) {
                 return;
             }
             *marked = None;
-            level = self.se(se).parent;
+            level = self.se(se).parent.filter(|_| !self.is_flat());
         }
     }
 

@@ -195,6 +195,8 @@ pub struct CfsRq {
     pub tg: TgId,
     /// Entity running at this level; not on the time line.
     pub curr: Option<SeId>,
+    /// Under FLAT_GROUPS the entity of this level of what runs; `curr` of the root is the task itself then.
+    pub h_curr: Option<SeId>,
     /// Buddy to pick next if fair.
     pub next: Option<SeId>,
     /// CFS: buddy that was preempted last.
@@ -227,6 +229,8 @@ pub struct CfsRq {
     pub tg_load_avg_contrib: u64,
     /// Clock of the last write to `TaskGroup::load_avg`.
     pub last_update_tg_load_avg: u64,
+    /// What of `avg.runnable_avg` is in `TaskGroup::runnable_avg`.
+    pub tg_runnable_avg_contrib: u64,
     /// A change waits to be carried to the parent level.
     pub propagate: bool,
     /// Runnable sum that goes with it.
@@ -270,6 +274,12 @@ pub struct CfsRq {
 pub const MIN_VRUNTIME_START: u64 = (-(1i64 << 20)) as u64;
 
 impl CfsRq {
+    /// The entity of this level of what runs.
+    #[inline]
+    pub(crate) fn runs(&self) -> Option<SeId> {
+        self.h_curr.or(self.curr)
+    }
+
     /// An empty queue of a group on a CPU.
     pub fn new(cpu: CpuId, tg: TgId) -> CfsRq {
         let start = MIN_VRUNTIME_START;
@@ -277,6 +287,7 @@ impl CfsRq {
             cpu,
             tg,
             curr: None,
+            h_curr: None,
             next: None,
             last: None,
             skip: None,
@@ -296,6 +307,7 @@ impl CfsRq {
             removed: Removed::default(),
             tg_load_avg_contrib: 0,
             last_update_tg_load_avg: 0,
+            tg_runnable_avg_contrib: 0,
             propagate: false,
             prop_runnable_sum: 0,
             h_load: Cell::new(0),

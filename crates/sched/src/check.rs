@@ -105,6 +105,16 @@ impl Sched {
         line.chain(self.queued_curr(cfs)).collect()
     }
 
+    /// All entities that are queued at a level.
+    fn standing(&self, cfs: CfsRqId) -> Vec<SeId> {
+        if !self.is_flat() {
+            return self.entities(cfs);
+        }
+        let tasks = (0..self.tasks.len() as u32).map(SeId);
+        let groups = (0..self.group_ses.len() as u32).map(|group| SeId(group | SeId::GROUP));
+        tasks.chain(groups).filter(|&se| self.se(se).on_rq && self.se(se).cfs_rq == Some(cfs)).collect()
+    }
+
     fn throttles_by_dequeue(&self, queue: &CfsRq) -> bool {
         queue.throttled && !self.kernel.has(Feature::BandwidthPerTask)
     }
@@ -123,9 +133,10 @@ fn name(cfs: CfsRqId, queue: &CfsRq) -> String {
 }
 
 fn nr_queued(sched: &Sched) -> Option<String> {
-    sched
-        .queues()
-        .find_map(|(id, queue)| differ(name(id, queue), queue.nr_queued as usize, sched.entities(id).len()))
+    sched.queues().find_map(|(id, queue)| {
+        let counted = if sched.is_flat() { sched.standing(id).len() } else { sched.entities(id).len() };
+        differ(name(id, queue), queue.nr_queued as usize, counted)
+    })
 }
 
 fn timeline(sched: &Sched) -> Option<String> {
@@ -138,7 +149,8 @@ fn timeline(sched: &Sched) -> Option<String> {
         entries.iter().find_map(|q| {
             let entity = sched.se(q.se);
             let key = if sched.is_eevdf() { entity.deadline } else { entity.vruntime };
-            let says = (q.key, q.vruntime, q.slice, true, Some(id));
+            let own = if sched.is_flat() { entity.cfs_rq } else { Some(id) };
+            let says = (q.key, q.vruntime, q.slice, true, own);
             differ(
                 format!("{}, entity {:#x}", name(id, queue), q.se.0),
                 says,
@@ -150,7 +162,7 @@ fn timeline(sched: &Sched) -> Option<String> {
 
 fn load(sched: &Sched) -> Option<String> {
     sched.queues().find_map(|(id, queue)| {
-        let sum: u64 = sched.entities(id).iter().map(|&se| sched.se(se).load.weight).sum();
+        let sum: u64 = sched.standing(id).iter().map(|&se| sched.se(se).load.weight).sum();
         differ(name(id, queue), queue.load.weight, sum)
     })
 }
@@ -161,7 +173,7 @@ fn avg_sums(sched: &Sched) -> Option<String> {
         let zero = queue.zero(rules);
         let (mut sum, mut weight) = (0i64, 0i64);
         for q in queue.timeline.entries() {
-            let w = avg_vruntime_weight(rules, queue, sched.se(q.se).load.weight);
+            let w = avg_vruntime_weight(rules, queue, sched.se(q.se).line_load().weight);
             sum = sum.wrapping_add((q.vruntime.wrapping_sub(zero) as i64).wrapping_mul(w));
             weight += w;
         }
@@ -172,7 +184,7 @@ fn avg_sums(sched: &Sched) -> Option<String> {
 fn h_nr(sched: &Sched) -> Option<String> {
     sched.queues().find_map(|(id, queue)| {
         let mut counted = (0, 0, 0);
-        for se in sched.entities(id) {
+        for se in sched.standing(id) {
             let entity = sched.se(se);
             let (queued, runnable, idle) = match entity.my_q.map(|my_q| sched.cfs(my_q)) {
                 None => (1, !entity.sched_delayed as u32, entity.idle as u32),
@@ -204,7 +216,7 @@ fn buddies(sched: &Sched) -> Option<String> {
         marks.into_iter().find_map(|(mark, se)| {
             let entity = sched.se(se?);
             // The task marked to be skipped may have left, if its group is out of quota.
-            (!entity.on_rq && mark != "skip" || entity.cfs_rq != Some(id))
+            (!entity.on_rq && mark != "skip" || sched.line_of(se.unwrap()) != id)
                 .then(|| format!("{} has {mark} {:#x}", name(id, queue), se.unwrap().0))
         })
     })
@@ -246,7 +258,7 @@ fn current(sched: &Sched) -> Option<String> {
         }
         running.sort();
         let on_cpu = sched.queues().filter(|(_, queue)| queue.cpu == cpu);
-        let marked: Vec<_> = on_cpu.filter_map(|(id, queue)| Some((id, queue.curr?))).collect();
+        let marked: Vec<_> = on_cpu.filter_map(|(id, queue)| Some((id, queue.runs()?))).collect();
         differ(format!("cpu {cpu}"), marked, running)
     })
 }

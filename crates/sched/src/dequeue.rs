@@ -92,6 +92,9 @@ impl Sched {
     ///
     /// Kernel: dequeue_entities(), kernel/sched/fair.c, v6.12; dequeue_task_fair(), v6.1.
     pub(crate) fn dequeue_entities(&mut self, se: SeId, mut flags: DequeueFlags) -> bool {
+        if self.is_flat() {
+            return self.dequeue_task_flat(se, flags);
+        }
         let cpu = self.cfs(self.cfs_rq_of(se)).cpu;
         let was_sched_idle = self.sched_idle_rq(cpu);
         let task_sleep = flags.sleep;
@@ -156,10 +159,11 @@ impl Sched {
     }
 
     #[inline]
-    fn count_dequeued(&mut self, cfs: CfsRqId, nr: u32, runnable: bool, idle: &mut bool) {
+    pub(crate) fn count_dequeued(&mut self, cfs: CfsRqId, nr: u32, runnable: bool, idle: &mut bool) {
         let queue = self.cfs_mut(cfs);
         queue.h_nr_queued -= nr;
-        queue.h_nr_runnable -= runnable as u32;
+        // Under FLAT_GROUPS it is one too small for a moment while a sleeper leaves.
+        queue.h_nr_runnable = queue.h_nr_runnable.wrapping_sub(runnable as u32);
         queue.h_nr_idle -= *idle as u32;
         *idle |= nr > 0 && queue.idle;
     }
@@ -243,7 +247,7 @@ impl Sched {
     }
 
     /// A queue ran empty.
-    fn last_dequeued(&mut self, cfs: CfsRqId) {
+    pub(crate) fn last_dequeued(&mut self, cfs: CfsRqId) {
         self.update_idle_cfs_rq_clock_pelt(cfs);
         if self.cfs(cfs).throttle_count > 0 && self.kernel.has(Feature::BandwidthPerTask) {
             self.list_del_leaf_cfs_rq(cfs);
@@ -253,7 +257,7 @@ impl Sched {
     }
 
     #[inline]
-    fn delays_dequeue(&self, cfs: CfsRqId, se: SeId, flags: DequeueFlags) -> bool {
+    pub(crate) fn delays_dequeue(&self, cfs: CfsRqId, se: SeId, flags: DequeueFlags) -> bool {
         flags.sleep
             && !flags.delayed
             && !flags.special
@@ -266,7 +270,7 @@ impl Sched {
     /// An entity sleeps but stays queued.
     ///
     /// Kernel: set_delayed(), kernel/sched/fair.c, v6.12.
-    fn set_delayed(&mut self, se: SeId) {
+    pub(crate) fn set_delayed(&mut self, se: SeId) {
         if se.is_task() {
             self.account_llc_delayed(TaskId(se.0), true);
         }
@@ -289,7 +293,7 @@ impl Sched {
         if se.is_task() {
             self.account_llc_delayed(TaskId(se.0), false);
         }
-        self.count_runnable(se, |nr| nr + 1);
+        self.count_runnable(se, |nr| nr.wrapping_add(1));
     }
 
     /// Changes the number of runnable tasks on all levels above a task.
@@ -351,8 +355,8 @@ impl Sched {
         if self.kernel.rules.policy != FairPolicy::Eevdf || self.se(se).on_rq {
             return;
         }
-        let limit = self.lag_limit(self.cfs_rq_of(se), se);
-        let lag = calc_delta_fair(owed.0, &self.se(se).load) as i64;
+        let limit = self.lag_limit(self.line_of(se), se);
+        let lag = calc_delta_fair(owed.0, self.se(se).line_load()) as i64;
         self.se_mut(se).vlag = lag.min(limit);
     }
 
@@ -364,7 +368,7 @@ impl Sched {
             LagLimit::SliceOrTick => (2 * entity.slice).max(self.tick_ns()),
             LagLimit::MaxSliceTick => self.cfs_rq_max_slice(cfs) + self.tick_ns(),
         };
-        calc_delta_fair(request, &entity.load) as i64
+        calc_delta_fair(request, entity.line_load()) as i64
     }
 }
 

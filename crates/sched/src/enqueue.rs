@@ -77,8 +77,15 @@ impl Sched {
         if !delayed || flags.delayed {
             self.util_est_enqueue(task, cpu);
         }
+        if self.is_flat() {
+            self.update_curr_line(self.root_cfs_id(cpu));
+        }
         if flags.delayed {
             self.requeue_delayed_entity(se);
+            return;
+        }
+        if self.is_flat() {
+            self.enqueue_task_flat(cpu, se, flags);
             return;
         }
         let runnable = !delayed || flags.wakeup;
@@ -124,7 +131,7 @@ impl Sched {
     /// Counts a task at one level of its hierarchy; false if the level is off its CPU,
     /// so that the ones above do not count it.
     #[inline]
-    fn count_enqueued(&mut self, cfs: CfsRqId, runnable: bool, idle: &mut bool) -> bool {
+    pub(crate) fn count_enqueued(&mut self, cfs: CfsRqId, runnable: bool, idle: &mut bool) -> bool {
         let queue = self.cfs_mut(cfs);
         queue.h_nr_queued += 1;
         queue.h_nr_runnable += runnable as u32;
@@ -200,7 +207,7 @@ impl Sched {
     }
 
     /// A queue that was empty is no longer.
-    fn first_queued(&mut self, cfs: CfsRqId) {
+    pub(crate) fn first_queued(&mut self, cfs: CfsRqId) {
         if self.bandwidth_used {
             if self.kernel.has(Feature::ThrottledLists) {
                 self.list_add_leaf_cfs_rq(cfs);
@@ -247,7 +254,7 @@ impl Sched {
     #[inline]
     pub(crate) fn place_again(&mut self, cfs: CfsRqId, se: SeId, change: impl FnOnce(&mut Sched)) {
         let curr = self.cfs(cfs).curr == Some(se);
-        self.cfs_mut(cfs).nr_queued -= 1;
+        self.count_competing(cfs, |nr| nr - 1);
         if !curr {
             self.timeline_remove(cfs, se);
         }
@@ -256,7 +263,7 @@ impl Sched {
         if !curr {
             self.timeline_add(cfs, se);
         }
-        self.cfs_mut(cfs).nr_queued += 1;
+        self.count_competing(cfs, |nr| nr + 1);
     }
 
     /// Kernel: place_entity(), kernel/sched/fair.c, v6.1.
@@ -292,11 +299,11 @@ impl Sched {
     ///
     /// Kernel: requeue_delayed_entity(), kernel/sched/fair.c, v6.12, v7.2.
     pub(crate) fn requeue_delayed_entity(&mut self, se: SeId) {
-        let cfs = self.cfs_rq_of(se);
+        let cfs = self.line_of(se);
         debug_assert!(self.se(se).sched_delayed && self.se(se).on_rq, "the dequeue was delayed");
         let moves = match self.kernel.rules.delayed_requeue {
             DelayedRequeue::BetterLag => {
-                self.update_curr(cfs);
+                self.update_curr_line(cfs);
                 self.update_entity_lag(cfs, se)
             }
             DelayedRequeue::ZeroIfEligible if self.kernel.has(Feature::DelayZero) => {
@@ -313,6 +320,7 @@ impl Sched {
         if moves {
             self.place_again(cfs, se, |_| {});
         }
+        // Under FLAT_GROUPS that is the queue of the root, whatever the task's own is.
         self.update_load_avg(cfs, se, UpdateFlags::NONE);
         self.clear_delayed(se);
     }

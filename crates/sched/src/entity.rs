@@ -53,6 +53,12 @@ pub struct SchedAvg {
 }
 
 impl Entity {
+    /// The weight with which it competes.
+    #[inline]
+    pub(crate) fn line_load(&self) -> &LoadWeight {
+        self.h_load.as_ref().unwrap_or(&self.load)
+    }
+
     /// By what it is ordered among those that are queued.
     #[inline]
     pub(crate) fn key(&self, rules: &Rules) -> u64 {
@@ -68,6 +74,8 @@ impl Entity {
 pub struct Entity {
     /// Weight in the queue it stands in.
     pub load: LoadWeight,
+    /// Under FLAT_GROUPS a task's weight in the time line, once that is another than `load`.
+    pub h_load: Option<LoadWeight>,
     /// Queued, or current and not put to sleep.
     pub on_rq: bool,
     /// Asleep but still queued until its lag is used up (delayed dequeue).

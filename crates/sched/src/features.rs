@@ -114,6 +114,8 @@ features! {
     DelayZero "DELAY_ZERO" "A delayed task does not gain lag while it waits to leave." "finish_delayed_dequeue_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
     CustomSlice "CUSTOM_SLICE" "A task may ask for a slice of its own." "__setparam_fair(), v6.12" [0 0 0 0 0 0 1 1];
     GroupMinSlice "GROUP_MIN_SLICE" "A group's entity has the shortest slice queued below it." "enqueue_task_fair(), v6.12" [0 0 0 0 0 0 1 1];
+    FlatGroups "FLAT_GROUPS" "All tasks of a CPU stand in one time line, those of groups with their share as weight; entities of groups only carry load." "enqueue_task_fair(), __calc_prop_weight(), v7.3" [0 0 0 0 0 0 0 0 1];
+    ConcurShares "CONCUR_SHARES" "A group has its shares for each of its tasks that can run at once, up to one for each CPU." "calc_concur_shares(), v7.3" [0 0 0 0 0 0 0 0 1];
     ParanoidAvg "PARANOID_AVG" "The sums of the average virtual time are guarded against overflow." "sum_w_vruntime_add(), features.h, v7.2" [0 0 0 0 0 0 0 0];
     IdleShortcut "IDLE_SHORTCUT" "The idle loop does not look for work when its queue is empty, and an idle CPU that stays so is not set idle anew." "__schedule(), v6.12" [0 0 0 0 0 0 1 1];
     ClockSkipKept "CLOCK_SKIP_KEPT" "That the clock be left as it is may be asked while the scheduler chooses, for its next call." "__schedule(), v6.7" [0 0 0 0 0 1 1 1];

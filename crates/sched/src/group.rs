@@ -90,6 +90,8 @@ pub struct TaskGroup {
     /// Sum of the contributions of all CPUs; one counter, or one per node
     /// (`TG_LOAD_AVG_PER_NODE`).
     pub load_avg: Vec<i64>,
+    /// CGROUP_MODE: sum of the contributions of all CPUs to the average number of runnable tasks, times 1024.
+    pub runnable_avg: i64,
     /// Node whose memory holds the group: that of the CPU that created it.
     pub home_node: u16,
     /// The group's queue on each CPU where it is made ([`crate::Sched::on_cpu`]).

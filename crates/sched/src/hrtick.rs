@@ -108,7 +108,7 @@ impl Sched {
         }
         let mut delay = left as u64;
         if self.kernel.rules.hrtick_end == HrtickEnd::Deadline {
-            delay = (entity.load.weight as u128 * delay as u128 / NICE_0_LOAD as u128) as u64;
+            delay = (entity.line_load().weight as u128 * delay as u128 / NICE_0_LOAD as u128) as u64;
             // Interrupts take their part of the time until then.
             let irq = self.rqs[cpu].avg_irq.util_avg;
             let scale = if irq > 0 && irq < 1024 { 1024 * 1024 / (1024 - irq) } else { 1024 };

@@ -41,6 +41,7 @@ mod enqueue;
 mod entity;
 mod experience;
 mod features;
+mod flat;
 mod fork;
 mod group;
 mod group_sums;

@@ -108,7 +108,7 @@ impl Level<'_> {
             return false;
         }
         let now = queue.clock_pelt(rq);
-        entity.age(kernel, now, queue.curr == Some(se));
+        entity.age(kernel, now, queue.runs() == Some(se));
         queue.age(kernel, now);
         true
     }
@@ -123,7 +123,7 @@ impl CfsRq {
         let load = scale_load_down(kernel, self.load.weight);
         let on = kernel.has(Feature::RunnableAvg);
         let runnable = if on { self.h_nr_runnable.into() } else { 0 };
-        let crossed = self.avg.update_sum(now, load, runnable, self.curr.is_some());
+        let crossed = self.avg.update_sum(now, load, runnable, self.runs().is_some());
         if crossed {
             self.avg.update_avg(1);
         }
@@ -149,7 +149,7 @@ impl Sched {
         let queue = self.cfs(cfs);
         let mut avg = queue.avg;
         let load = self.scale_load_down(queue.load.weight);
-        if avg.update_sum(at, load, 0, queue.curr.is_some()) {
+        if avg.update_sum(at, load, 0, queue.runs().is_some()) {
             avg.update_avg(1);
         }
         (entity.avg.load_avg, avg.load_avg)
@@ -174,7 +174,7 @@ impl Sched {
         let scale = self.scale_of(cfs, false);
         let Level { kernel, queue, entity, .. } = self.level(cfs, se);
         let weight = if entity.on_rq { scale_load_down(kernel, entity.load.weight) } else { 0 };
-        let running = queue.curr == Some(se);
+        let running = queue.runs() == Some(se);
         entity.util_avg_changed |= entity.avg.update_weighted(now, weight, running, scale);
     }
 
@@ -215,7 +215,7 @@ impl Sched {
                 let load = self.scale_load_down(self.cfs(cfs).load.weight);
                 let scale = self.scale_of(cfs, true);
                 let queue = &mut self.cfs_rqs[cfs.0 as usize];
-                queue.avg.update_weighted(now, load, queue.curr.is_some(), scale)
+                queue.avg.update_weighted(now, load, queue.runs().is_some(), scale)
             }
         };
         crossed || removed
@@ -278,7 +278,7 @@ impl Sched {
         let mut changed;
         if scaled_clock {
             if attached && !flags.skip_age {
-                entity.age(kernel, now, queue.curr == Some(se));
+                entity.age(kernel, now, queue.runs() == Some(se));
             }
             changed = if queue.removed.nr == 0 {
                 queue.age(kernel, now)

@@ -193,6 +193,10 @@ impl Sched {
     pub(crate) fn set_next_again(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.rqs[cpu].clock_task;
         match self.class_of(task) {
+            Class::Fair if self.is_flat() => {
+                self.set_next_flat(cpu, SeId(task.0), false);
+                self.touch_cfs_task(cpu, task);
+            }
             Class::Fair => {
                 let mut level = Some(SeId(task.0));
                 while let Some(se) = level {

@@ -28,7 +28,12 @@ impl Sched {
             }
             return;
         }
-        if self.is_eevdf() {
+        if self.is_flat() {
+            // Its virtual times are scaled when it is queued.
+            let entity = self.se_mut(se);
+            entity.h_load = Some(*entity.line_load());
+            self.change_load(cfs, se, load);
+        } else if self.is_eevdf() {
             self.reweight_eevdf(cfs, se, load);
         } else {
             if self.se(se).on_rq && self.cfs(cfs).curr == Some(se) {

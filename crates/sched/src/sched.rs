@@ -112,6 +112,7 @@ impl Sched {
             shares: NICE_0_LOAD,
             idle: false,
             load_avg: vec![0; nr_load_avgs],
+            runnable_avg: 0,
             home_node: 0,
             cfs_rq: (0..nr_cpus as u32).map(CfsRqId).collect(),
             se: Vec::new(),

@@ -207,6 +207,13 @@ impl Sched {
 
     /// Charges the running entities from the root down as far as they are queued.
     fn update_curr_levels(&mut self, cpu: CpuId) {
+        if self.is_flat() {
+            let root = self.root_cfs_id(cpu);
+            if self.queued_curr(root).is_some() {
+                self.update_curr_line(root);
+            }
+            return;
+        }
         let mut level = Some(self.root_cfs_id(cpu));
         while let Some(cfs) = level {
             let Some(curr) = self.queued_curr(cfs) else { return };
@@ -373,6 +380,11 @@ impl Sched {
     /// Switches between fair tasks: only the levels on which they differ.
     #[inline]
     fn switch_fair(&mut self, cpu: CpuId, prev: SeId, next: SeId) {
+        if self.is_flat() {
+            self.put_prev_flat(cpu, prev, Some(next));
+            self.set_next_flat(cpu, next, true);
+            return self.set_next_task_fair(cpu, TaskId(next.0));
+        }
         let shared = self.shared_queue(prev, next);
         self.each_level(prev, shared, Sched::put_prev_entity);
         self.each_level(next, shared, |sched, cfs, se| sched.set_next_entity(cfs, se, true));
@@ -384,17 +396,22 @@ impl Sched {
 
     /// The lowest queue in which both have an entity.
     #[inline]
-    fn shared_queue(&self, a: SeId, b: SeId) -> CfsRqId {
-        let (a, b) = self.find_matching_se(a, b);
+    pub(crate) fn shared_queue(&self, a: SeId, b: SeId) -> CfsRqId {
+        let (a, b) = self.siblings(a, b);
         debug_assert_eq!(self.cfs_rq_of(a), self.cfs_rq_of(b), "both are on one CPU");
         self.cfs_rq_of(a)
     }
 
-    /// The ancestors of two entities, or they themselves, that are siblings.
+    /// The ancestors of two entities, or they themselves, that compete with each other.
     ///
     /// Kernel: find_matching_se(), kernel/sched/fair.c, v6.12.
     #[inline]
     pub fn find_matching_se(&self, a: SeId, b: SeId) -> (SeId, SeId) {
+        if self.is_flat() { (a, b) } else { self.siblings(a, b) }
+    }
+
+    #[inline]
+    fn siblings(&self, a: SeId, b: SeId) -> (SeId, SeId) {
         if self.se(a).cfs_rq == self.se(b).cfs_rq { (a, b) } else { self.matching_ancestors(a, b) }
     }
 
@@ -429,6 +446,9 @@ impl Sched {
     pub fn put_prev(&mut self, cpu: CpuId) {
         match (self.rqs[cpu].curr, self.curr_class(cpu)) {
             (Curr::Idle, _) => self.put_prev_task_idle(cpu),
+            (Curr::Task(task), Class::Fair) if self.is_flat() => {
+                self.put_prev_flat(cpu, SeId(task.0), None);
+            }
             (Curr::Task(task), Class::Fair) => {
                 let root = self.root_cfs_id(cpu);
                 self.each_level(SeId(task.0), root, Sched::put_prev_entity);
@@ -447,6 +467,10 @@ impl Sched {
     pub fn set_next(&mut self, cpu: CpuId, next: Curr, prev_class: Class) {
         let Curr::Task(task) = next else { return self.set_next_task_idle(cpu) };
         match self.class_of(task) {
+            Class::Fair if self.is_flat() => {
+                self.set_next_flat(cpu, SeId(task.0), true);
+                self.set_next_task_fair(cpu, task);
+            }
             Class::Fair => {
                 let root = self.root_cfs_id(cpu);
                 self.each_level(SeId(task.0), root, |sched, cfs, se| sched.set_next_entity(cfs, se, true));
@@ -619,7 +643,10 @@ mod tests {
 
     #[test]
     fn whose_quota_is_looked_at_when_a_task_takes_over() {
-        expect!["v4.13..v7.3: false"].assert_eq(&by_kernel("", |kernel| accounted(kernel, true, false)));
+        expect![[r#"
+            v4.13..v7.2: false
+            v7.3: true"#]]
+        .assert_eq(&by_kernel("", |kernel| accounted(kernel, true, false)));
         expect![[r#"
             v4.13..v6.12: false
             v7.2..v7.3: true"#]]

@@ -340,7 +340,10 @@ fn what_a_yield_gives_up() {
 
 #[test]
 fn a_group_of_which_a_task_sleeps_is_preferred_next() {
-    expect!["v4.13..v7.3: marked true"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", |kernel| {
+    expect![[r#"
+        v4.13..v7.2: marked true
+        v7.3: marked false"#]]
+    .assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", |kernel| {
         let mut lab = lab(kernel).without_ticks();
         let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, lab.time());
         let spec = NewTask { tg, ..lab.spec() };
@@ -371,7 +374,7 @@ fn a_groups_slice_is_the_shortest_below_it() {
         v4.13..v6.3: 0 us, with a short one 0 us, without 0 us
         v6.10: 3000 us, with a short one 3000 us, without 3000 us
         v6.12..v7.2: 2800 us, with a short one 1000 us, without 2800 us
-        v7.3: 2800 us, with a short one 1000 us, without 1000 us"#]]
+        v7.3: 0 us, with a short one 0 us, without 0 us"#]]
     .assert_eq(&by_kernel("", |kernel| {
         let mut lab = lab(kernel).without_ticks();
         let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, lab.time());

@@ -67,6 +67,9 @@ impl Sched {
             }
             level = self.se(se).parent;
         }
+        if self.is_flat() {
+            self.reweight_running(task);
+        }
     }
 
     /// CFS: a task that is not alone makes way if its slice is over, unless a timer looks after that.

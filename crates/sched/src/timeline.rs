@@ -15,7 +15,7 @@ impl Level<'_> {
     fn timeline_add(&mut self, se: SeId) {
         let (rules, vruntime) = (&self.kernel.rules, self.entity.vruntime);
         if rules.policy == FairPolicy::Eevdf {
-            self.queue.account_avg(rules, vruntime, self.entity.load.weight, true);
+            self.queue.account_avg(rules, vruntime, self.entity.line_load().weight, true);
         }
         let (key, slice) = (self.entity.key(rules), self.entity.slice);
         self.queue.timeline.insert(Queued { key, vruntime, slice, se });
@@ -26,7 +26,7 @@ impl Level<'_> {
         let rules = &self.kernel.rules;
         self.queue.timeline.remove(self.entity.key(rules), se);
         if rules.policy == FairPolicy::Eevdf {
-            self.queue.account_avg(rules, self.entity.vruntime, self.entity.load.weight, false);
+            self.queue.account_avg(rules, self.entity.vruntime, self.entity.line_load().weight, false);
         }
     }
 }
@@ -49,12 +49,12 @@ impl Sched {
     /// Kernel: sum_w_vruntime_add(), kernel/sched/fair.c, v7.2.
     #[cold]
     fn make_room(&mut self, cfs: CfsRqId, se: SeId) {
-        let (vruntime, weight) = (self.se(se).vruntime, self.se(se).load.weight);
+        let (vruntime, weight) = (self.se(se).vruntime, self.se(se).line_load().weight);
         let rules = &self.kernel.rules;
         while self.is_eevdf() && self.cfs(cfs).avg_would_overflow(rules, vruntime, weight) {
             assert!(self.cfs(cfs).sum_shift < 10, "the average overflows with the smallest weights");
             let entries: Vec<Queued> = self.cfs(cfs).timeline.entries().to_vec();
-            let weights: Vec<u64> = entries.iter().map(|q| self.se(q.se).load.weight).collect();
+            let weights: Vec<u64> = entries.iter().map(|q| self.se(q.se).line_load().weight).collect();
             let queue = &mut self.cfs_rqs[cfs.0 as usize];
             queue.sum_shift += 1;
             queue.avg_vruntime = 0;
@@ -75,7 +75,7 @@ impl Sched {
 
     /// Moves a task in virtual time, to where a recorded kernel must have had it.
     pub fn set_virtual_time(&mut self, se: SeId, vruntime: u64, deadline: u64) {
-        let cfs = self.cfs_rq_of(se);
+        let cfs = self.line_of(se);
         let paranoid = self.kernel.has(Feature::ParanoidAvg);
         let Level { kernel, queue, entity, .. } = self.level(cfs, se);
         let rules = &kernel.rules;
@@ -95,7 +95,7 @@ impl Sched {
         (entity.vruntime, entity.deadline) = (vruntime, deadline);
         queue.timeline.shift(from, se, entity.key(rules), vruntime);
         if rules.policy == FairPolicy::Eevdf {
-            queue.shift_avg(rules, vruntime.wrapping_sub(before) as i64, entity.load.weight);
+            queue.shift_avg(rules, vruntime.wrapping_sub(before) as i64, entity.line_load().weight);
         }
     }
 
@@ -113,7 +113,7 @@ impl Sched {
         for &(se, by) in some {
             let Level { kernel, queue, entity, .. } = self.level(cfs, se);
             entity.vruntime = entity.vruntime.wrapping_add((by * times) as u64);
-            queue.shift_avg(&kernel.rules, by * times, entity.load.weight);
+            queue.shift_avg(&kernel.rules, by * times, entity.line_load().weight);
         }
         self.cfs_mut(cfs).timeline.shift_vruntimes(some, times);
     }

@@ -25,7 +25,7 @@ impl Sched {
     /// Kernel: update_curr(), update_se(), kernel/sched/fair.c, v6.1, v6.10, v6.12, v7.2.
     pub fn update_curr(&mut self, cfs: CfsRqId) {
         let queue = &self.cfs_rqs[cfs.0 as usize];
-        let Some(curr) = queue.curr else { return };
+        let Some(curr) = queue.runs() else { return };
         let (kernel, cpu, now) = (&self.kernel, queue.cpu, self.rqs[queue.cpu].clock_task);
         let entity = entity_of(&mut self.tasks, &mut self.group_ses, curr);
         let delta = now.wrapping_sub(entity.exec_start) as i64;
@@ -35,6 +35,15 @@ impl Sched {
         let delta = delta as u64;
         entity.exec_start = now;
         entity.sum_exec_runtime += delta;
+        if kernel.is_flat() {
+            if self.bandwidth_used {
+                self.account_cfs_rq_runtime(cfs, delta);
+            }
+            if curr.is_task() {
+                self.update_curr_flat(curr, delta);
+            }
+            return;
+        }
         entity.vruntime = entity.vruntime.wrapping_add(calc_delta_fair(delta, &entity.load));
         let eevdf = kernel.rules.policy == FairPolicy::Eevdf;
         let used_up = eevdf && !before(entity.vruntime, entity.deadline);
@@ -59,6 +68,30 @@ impl Sched {
         if used_up || self.lost_protection(cfs, curr) {
             self.resched_fair(cpu);
             self.clear_buddies(cfs, curr);
+        }
+    }
+
+    /// Charges a running task in the time line of the root.
+    ///
+    /// Kernel: update_curr(), kernel/sched/fair.c, v7.3.
+    fn update_curr_flat(&mut self, curr: SeId, delta: u64) {
+        let root = self.line_of(curr);
+        let cpu = self.cfs(root).cpu;
+        let entity = self.se_mut(curr);
+        entity.vruntime = entity.vruntime.wrapping_add(calc_delta_fair(delta, entity.line_load()));
+        let used_up = !before(entity.vruntime, entity.deadline);
+        if used_up {
+            self.renew_deadline(root, curr);
+        }
+        if self.kernel.has(Feature::SchedCache) {
+            self.account_mm_sched(cpu, TaskId(curr.0), delta);
+        }
+        if self.rqs[cpu].fair_server.state != ServerState::Off {
+            self.fair_server_update(cpu, delta);
+        }
+        if self.cfs(root).h_nr_queued != 1 && (used_up || self.lost_protection(root, curr)) {
+            self.resched_fair(cpu);
+            self.clear_buddies(root, curr);
         }
     }
 
@@ -89,7 +122,7 @@ impl Sched {
         if !entity.custom_slice {
             entity.slice = base_slice;
         }
-        entity.deadline = entity.vruntime.wrapping_add(calc_delta_fair(entity.slice, &entity.load));
+        entity.deadline = entity.vruntime.wrapping_add(calc_delta_fair(entity.slice, entity.line_load()));
         if self.kernel.rules.avg_reference == AvgReference::ZeroVruntime {
             // Asked for its sake alone: the zero point moves along.
             self.avg_vruntime(cfs);

@@ -27,7 +27,7 @@ impl Sched {
         if self.rqs[cpu].nr_running == 1 {
             return;
         }
-        let cfs = self.cfs_rq_of(se);
+        let cfs = self.line_of(se);
         self.clear_buddies(cfs, se);
         match self.kernel.rules.yield_rule {
             YieldRule::Skip => {
@@ -39,11 +39,11 @@ impl Sched {
             YieldRule::Deadline => {
                 self.update_curr(cfs);
                 let entity = self.se_mut(se);
-                let slice = calc_delta_fair(entity.slice, &entity.load);
+                let slice = calc_delta_fair(entity.slice, entity.line_load());
                 entity.deadline = entity.deadline.wrapping_add(slice);
             }
             YieldRule::Request => {
-                self.update_curr(cfs);
+                self.update_curr_line(cfs);
                 if self.entity_eligible(cfs, se) {
                     let entity = self.se_mut(se);
                     entity.vruntime = entity.deadline;

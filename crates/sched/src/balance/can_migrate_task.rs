@@ -113,8 +113,9 @@ impl LbEnv<'_> {
     fn is_ineligible_on_dst(&self, task: TaskId) -> bool {
         let sched = self.sched;
         let p = sched.task(task);
-        let dst = sched.on_cpu(p.tg, self.dst_cpu).map_or(0, |(dst, _)| sched.cfs(dst).nr_queued);
-        let src = p.se.cfs_rq.expect("a candidate is queued");
+        let group = if sched.is_flat() { crate::TgId::ROOT } else { p.tg };
+        let dst = sched.on_cpu(group, self.dst_cpu).map_or(0, |(dst, _)| sched.cfs(dst).nr_queued);
+        let src = sched.line_of(SeId(task.0));
         sched.kernel.has(Feature::PlaceLag) && dst != 0 && !sched.entity_eligible(src, SeId(task.0))
     }
 }

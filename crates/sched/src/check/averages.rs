@@ -51,6 +51,10 @@ pub(super) fn own_sums(sched: &Sched) -> Option<String> {
 
 pub(super) fn update_times(sched: &Sched) -> Option<String> {
     fair_tasks(sched).find_map(|(n, task)| {
+        if sched.is_flat() && task.tg != TgId::ROOT {
+            // Its dequeue may have been delayed: it was aged by the clock of the root's queue when it woke.
+            return None;
+        }
         let queue = sched.cfs(task.se.cfs_rq?);
         let (own, of_queue) = (task.se.avg.last_update_time, queue.avg.last_update_time);
         (own > of_queue).then(|| format!("task {n} at {own}, its queue at {of_queue}"))

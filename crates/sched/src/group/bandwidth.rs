@@ -156,7 +156,7 @@ impl Sched {
             return self.throttle_cfs_rq(cfs);
         }
         let cpu = self.cfs(cfs).cpu;
-        if !self.assign_cfs_rq_runtime(cfs, self.bandwidth_slice()) && self.cfs(cfs).curr.is_some() {
+        if !self.assign_cfs_rq_runtime(cfs, self.bandwidth_slice()) && self.cfs(cfs).runs().is_some() {
             self.resched_now(cpu);
         }
         false
@@ -198,7 +198,7 @@ impl Sched {
     /// Kernel: check_enqueue_throttle(), kernel/sched/fair.c, v6.12, v7.2.
     pub(crate) fn check_enqueue_throttle(&mut self, cfs: CfsRqId) {
         let queue = self.cfs(cfs);
-        if !queue.runtime_enabled || queue.curr.is_some() || queue.throttled {
+        if !queue.runtime_enabled || queue.runs().is_some() || queue.throttled {
             return;
         }
         self.account_cfs_rq_runtime(cfs, 0);
@@ -264,7 +264,7 @@ impl Sched {
     /// Kernel: throttle_cfs_rq(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     fn throttle_cfs_rq(&mut self, cfs: CfsRqId) -> bool {
         let per_task = self.kernel.has(Feature::BandwidthPerTask);
-        let running = self.queued_curr(cfs).is_some();
+        let running = self.cfs(cfs).runs().is_some_and(|curr| self.se(curr).on_rq);
         let target = if per_task && running { self.bandwidth_slice() } else { 1 };
         if self.assign_cfs_rq_runtime(cfs, target) {
             return false;
@@ -276,7 +276,7 @@ impl Sched {
     /// Handles a queue that is out of time.
     fn stop_cfs_rq(&mut self, cfs: CfsRqId) {
         let per_task = self.kernel.has(Feature::BandwidthPerTask);
-        let running = self.queued_curr(cfs).is_some();
+        let running = self.cfs(cfs).runs().is_some_and(|curr| self.se(curr).on_rq);
         let (tg, cpu) = (self.cfs(cfs).tg, self.cfs(cfs).cpu);
         self.tgs[tg.0 as usize].bandwidth.throttled_cfs_rq.push(cfs);
         for below in self.queues_below(tg, cpu) {

@@ -19,14 +19,14 @@ impl Sched {
     /// Kernel: sched_cfs_period_timer(), do_sched_cfs_period_timer(), kernel/sched/fair.c, v6.12.
     pub fn period_timer(&mut self, tg: TgId, this: CpuId, now: Time) -> Option<Time> {
         let pool = &mut self.tgs[tg.0 as usize].bandwidth;
-        if pool.quota.is_none() {
-            pool.period_active = false;
-            return None;
-        }
         let mut overrun = 0;
         while pool.period_expires <= now.0 {
             pool.period_expires += pool.period;
             overrun += 1;
+        }
+        if pool.quota.is_none() {
+            pool.period_active = false;
+            return None;
         }
         pool.nr_periods += overrun;
         let throttled = !pool.throttled_cfs_rq.is_empty();
@@ -81,7 +81,7 @@ impl Sched {
                 continue;
             }
             // Where tasks stop one by one, one may still run on its way out.
-            if self.cfs(cfs).curr.is_some() && self.kernel.has(Feature::BandwidthPerTask) {
+            if self.cfs(cfs).runs().is_some() && self.kernel.has(Feature::BandwidthPerTask) {
                 self.update_rq_clock(cpu, now);
                 self.update_curr(cfs);
             }
@@ -154,6 +154,22 @@ mod tests {
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
     use crate::{Effect, NICE_0_LOAD, NewTask, TgId};
+
+    #[test]
+    fn a_period_that_ends_without_a_quota_moves_the_timer_on() {
+        let mut lab = Lab::new("v7.2", "1x1x1").without_ticks();
+        let began = lab.time();
+        let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), began);
+        lab.sched.set_bandwidth(group, Some(20 * MS), 100 * MS, 0, began);
+        lab.sched.set_bandwidth(group, None, 100 * MS, 0, began);
+        let expires = lab.sched.tg(group).bandwidth.period_expires;
+        lab.now = expires;
+        assert_eq!(lab.sched.period_timer(group, CpuId(0), lab.time()), None);
+        // A quota of a shorter period waits for the end of that one.
+        lab.now += MS;
+        lab.sched.set_bandwidth(group, Some(2 * MS), 10 * MS, 0, lab.time());
+        assert_eq!(lab.sched.tg(group).bandwidth.period_expires, expires + 100 * MS);
+    }
 
     #[test]
     fn other_cpus_are_let_go_on_at_once_or_interrupted_and_asked_once() {

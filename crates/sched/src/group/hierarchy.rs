@@ -28,6 +28,7 @@ impl Sched {
             shares: NICE_0_LOAD,
             idle: false,
             load_avg: vec![0; counters],
+            runnable_avg: 0,
             home_node: self.topology.cpu(creator).node.0,
             cfs_rq: Vec::new(),
             se: Vec::new(),

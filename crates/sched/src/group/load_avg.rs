@@ -36,7 +36,15 @@ impl Sched {
             return;
         }
         let delta = queue.avg.load_avg as i64 - queue.tg_load_avg_contrib as i64;
-        if delta.unsigned_abs() > queue.tg_load_avg_contrib / 64 {
+        if self.kernel.has(Feature::ConcurShares) {
+            let tasks = queue.avg.runnable_avg as i64 - queue.tg_runnable_avg_contrib as i64;
+            if delta.unsigned_abs() > queue.tg_load_avg_contrib / 64
+                || tasks.unsigned_abs() > queue.tg_runnable_avg_contrib / 64
+            {
+                self.write_tg_load_avg(cfs, delta, now);
+                self.count_tg_tasks(cfs, tasks);
+            }
+        } else if delta.unsigned_abs() > queue.tg_load_avg_contrib / 64 {
             self.write_tg_load_avg(cfs, delta, now);
         }
     }
@@ -52,7 +60,9 @@ impl Sched {
         for tg in 1..self.tgs.len() {
             let (cfs, _) = self.made_on_cpu(TgId(tg as u32), cpu);
             let contrib = self.cfs(cfs).tg_load_avg_contrib as i64;
+            let runnable = self.cfs(cfs).tg_runnable_avg_contrib as i64;
             self.write_tg_load_avg(cfs, -contrib, now);
+            self.count_tg_tasks(cfs, -runnable);
         }
     }
 
@@ -66,6 +76,13 @@ impl Sched {
         let node = if counters.len() == 1 { 0 } else { self.topology.cpu(cpu).node.0 as usize };
         counters[node] += delta;
         self.effects.push(Effect::write(cpu, Shared::TgLoadAvg(tg)));
+    }
+
+    /// The average number of runnable tasks goes with the load.
+    fn count_tg_tasks(&mut self, cfs: CfsRqId, delta: i64) {
+        let queue = &mut self.cfs_rqs[cfs.0 as usize];
+        queue.tg_runnable_avg_contrib = queue.tg_runnable_avg_contrib.wrapping_add_signed(delta);
+        self.tgs[queue.tg.0 as usize].runnable_avg += delta;
     }
 
     /// Reads the load of a queue's group: one counter, or the sum over all nodes.

@@ -5,7 +5,7 @@
 //! average and what is queued now, so that a group that just woke up on an otherwise
 //! idle machine gets all of its weight at once.
 
-use crate::{CfsRqId, Feature, Sched, SeId};
+use crate::{CfsRqId, Feature, Sched, SeId, TgId};
 
 /// Least weight of a group's entity, unscaled.
 const MIN_SHARES: u64 = 2;
@@ -17,7 +17,7 @@ impl Sched {
     pub fn calc_group_shares(&mut self, cfs: CfsRqId) -> u64 {
         let tg_load = self.read_tg_load_avg(cfs);
         let queue = self.cfs(cfs);
-        let tg_shares = self.tg(queue.tg).shares;
+        let tg_shares = self.shares_to_divide(queue.tg);
         let queued = self.scale_load_down(queue.load.weight);
         let load =
             if self.kernel.has(Feature::GroupLoadMax) { queued.max(queue.avg.load_avg) } else { queued };
@@ -27,6 +27,19 @@ impl Sched {
             shares /= tg_weight;
         }
         shares.clamp(MIN_SHARES as i64, tg_shares.max(MIN_SHARES) as i64) as u64
+    }
+
+    /// What the CPUs of a group divide by load.
+    ///
+    /// Kernel: calc_smp_shares(), calc_concur_shares(), kernel/sched/fair.c, v7.3.
+    fn shares_to_divide(&self, tg: TgId) -> u64 {
+        let group = self.tg(tg);
+        if !self.kernel.has(Feature::ConcurShares) {
+            return group.shares;
+        }
+        let tasks = (group.runnable_avg >> 10).max(1) as usize;
+        let cpus = self.rqs.iter().filter(|(_, rq)| rq.active).take(tasks).count();
+        group.shares * cpus.max(1) as u64
     }
 
     /// Gives a group entity the weight its share is now. Nothing for tasks.
@@ -132,6 +145,34 @@ mod tests {
             v6.12: empty 5000; same 1048576 read; throttled 5000; new 1048576 read; 
             v7.2..v7.3: empty 5000; same 1048576 read; throttled 1048576 read; new 1048576 read; "#]]
         .assert_eq(&by_kernel("", reweighted));
+    }
+
+    #[test]
+    fn a_group_has_its_shares_once_or_for_each_task_that_can_run() {
+        let entity = |kernel: &str, runnable: i64, offline: usize| {
+            let mut drawn = draw(kernel, "1x1x4 | 0[]");
+            let sched = &mut drawn.sched;
+            let tg = sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), NOW);
+            let (cfs, _) = sched.made_on_cpu(tg, CpuId(0));
+            for cpu in 0..offline {
+                sched.rqs[CpuId::from(3 - cpu)].active = false;
+            }
+            sched.tgs[tg.0 as usize].load_avg[0] = 4096;
+            sched.tgs[tg.0 as usize].runnable_avg = runnable;
+            sched.cfs_mut(cfs).load.weight = 1_048_576;
+            sched.calc_group_shares(cfs)
+        };
+        // A fifth of the group's load is here. The average of runnable tasks, offline CPUs, and the weight.
+        for (runnable, offline, weight) in [
+            (0, 0, 209_715),
+            (2047, 0, 209_715),
+            (2048, 0, 419_430),
+            (9 << 10, 0, 838_860),
+            (9 << 10, 1, 629_145),
+        ] {
+            assert_eq!(entity("v7.3", runnable, offline), weight, "{runnable}, {offline}");
+            assert_eq!(entity("v7.3+NO_CONCUR_SHARES", runnable, offline), 209_715);
+        }
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl AvgSums {
         let zero = cfs_rq.zero(rules);
         let mut sums = AvgSums { zero, sum: cfs_rq.avg_vruntime, weight: cfs_rq.avg_load };
         if let Some(curr) = curr {
-            let weight = avg_vruntime_weight(rules, cfs_rq, curr.load.weight);
+            let weight = avg_vruntime_weight(rules, cfs_rq, curr.line_load().weight);
             let key = curr.vruntime.wrapping_sub(zero) as i64;
             sums.sum = sums.sum.wrapping_add(key.wrapping_mul(weight));
             sums.weight += weight;

@@ -88,8 +88,12 @@ impl Sched {
         let mut decision = match self.preempt_by_state(cpu, task) {
             Ok(decision) => decision,
             Err(siblings) => {
-                let cfs = self.cfs_rq_of(siblings.0);
-                self.update_curr(cfs);
+                if self.is_flat() {
+                    self.update_curr_hierarchy(siblings.0);
+                } else {
+                    let cfs = self.cfs_rq_of(siblings.0);
+                    self.update_curr(cfs);
+                }
                 self.preempt_by_time(cpu, siblings, wake_flags)
             }
         };
@@ -106,7 +110,7 @@ impl Sched {
     pub fn preempt_as_recorded(&mut self, cpu: CpuId, task: TaskId, preempts: bool) {
         let (se, pse) = self.matching(cpu, task);
         if !preempts {
-            let cfs = self.cfs_rq_of(pse);
+            let cfs = self.line_of(pse);
             if self.cfs(cfs).next == Some(pse) {
                 self.clear_buddies(cfs, pse);
             }
@@ -130,11 +134,11 @@ impl Sched {
             self.set_short_buddy(se);
         }
         if let Some(se) = then.clear_buddies {
-            let cfs = self.cfs_rq_of(se);
+            let cfs = self.line_of(se);
             self.clear_buddies(cfs, se);
         }
         if let Some(se) = then.lower {
-            let cfs = self.cfs_rq_of(se);
+            let cfs = self.line_of(se);
             self.update_protect_slice(cfs, se);
         }
         if let Some(task) = then.first {
@@ -322,7 +326,7 @@ impl Sched {
 
     /// Preempt if the woken entity would be picked; `cancel` has lost its protection.
     fn preempt_by_pick(&self, se: SeId, pse: SeId, cancel: Option<SeId>) -> PreemptDecision {
-        let cfs = self.cfs_rq_of(se);
+        let cfs = self.line_of(se);
         let (picked, reason) = self.pick_eevdf(cfs, cancel.is_none());
         let number = self.deadline_lead(self.se(se), self.se(pse));
         let then = Then { cancel, ..Then::default() };
@@ -359,7 +363,7 @@ impl Sched {
     ///
     /// Kernel: do_preempt_short(), kernel/sched/fair.c, v6.12.
     fn do_preempt_short(&self, se: SeId, pse: SeId) -> bool {
-        let cfs = self.cfs_rq_of(se);
+        let cfs = self.line_of(se);
         let (curr, woken) = (self.se(se), self.se(pse));
         self.has_shorter_slice(se, pse)
             && self.entity_eligible(cfs, pse)
@@ -385,7 +389,7 @@ impl Sched {
                 }
             }
         }
-        let cfs = self.cfs_rq_of(se);
+        let cfs = self.line_of(se);
         let (picked, reason) = match then.next_buddy {
             // The mark set above would be found by the pick.
             Some(buddy) if self.picks_buddy(cfs, buddy) => (buddy, Reason::PickNextBuddy),
@@ -431,7 +435,7 @@ impl Sched {
                 false => keep(Reason::KeepSync).with(Then { next_buddy, ..Then::default() }),
             };
         }
-        let cfs = self.cfs_rq_of(se);
+        let cfs = self.line_of(se);
         let (picked, reason) = match next_buddy {
             // The mark set above would be found by the pick.
             Some(buddy) if self.picks_buddy(cfs, buddy) => (buddy, Reason::PickNextBuddy),
@@ -454,7 +458,7 @@ impl Sched {
 
     /// Kernel: set_short_buddy(), kernel/sched/fair.c, v7.3.
     fn set_short_buddy(&mut self, se: SeId) {
-        let cfs = self.cfs_rq_of(se);
+        let cfs = self.line_of(se);
         let slice = |se: SeId| self.se(se).slice;
         if self.cfs(cfs).next.is_none_or(|next| slice(next) >= slice(se)) {
             self.set_next_buddy(se);
@@ -462,14 +466,14 @@ impl Sched {
     }
 
     fn picks_buddy(&self, cfs: crate::CfsRqId, buddy: SeId) -> bool {
-        self.cfs(cfs).nr_queued > 1 && self.kernel.has(Feature::PickBuddy) && self.entity_eligible(cfs, buddy)
+        self.nr_competing(cfs) > 1 && self.kernel.has(Feature::PickBuddy) && self.entity_eligible(cfs, buddy)
     }
 
     /// Whether the woken entity may take the mark from the one that has it.
     ///
     /// Kernel: set_preempt_buddy(), kernel/sched/fair.c, v7.2.
     fn becomes_buddy(&self, se: SeId, pse: SeId) -> bool {
-        let cfs = self.cfs_rq_of(se);
+        let cfs = self.line_of(se);
         let holder = self.cfs(cfs).next;
         !holder.is_some_and(|next| crate::cfs_rq::before(self.se(next).deadline, self.se(pse).deadline))
     }

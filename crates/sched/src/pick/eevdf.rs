@@ -57,7 +57,7 @@ impl Sched {
         let queue = self.cfs(cfs);
         let rules = &self.kernel.rules;
         let mut curr = self.curr_entity(queue);
-        if queue.nr_queued == 1 {
+        if self.nr_competing(cfs) == 1 {
             let only = curr.map(|(curr, _)| curr).or(queue.timeline.leftmost().map(|q| q.se));
             return (only.expect("the queue is not empty"), Reason::PickOnly);
         }

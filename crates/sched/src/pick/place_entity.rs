@@ -37,11 +37,12 @@ pub fn place_eevdf(
     initial: bool,
 ) -> Placed {
     let slice = if se.custom_slice { se.slice } else { base_slice };
-    let vslice = calc_delta_fair(slice, &se.load);
+    let vslice = calc_delta_fair(slice, se.line_load());
     let mut zero_shift = 0;
     let mut lag = 0;
-    if kernel.has(Feature::PlaceLag) && cfs_rq.nr_queued > 0 {
-        let weight = avg_vruntime_weight(&kernel.rules, cfs_rq, se.load.weight);
+    let others = if kernel.is_flat() { cfs_rq.h_nr_queued } else { cfs_rq.nr_queued };
+    if kernel.has(Feature::PlaceLag) && others > 0 {
+        let weight = avg_vruntime_weight(&kernel.rules, cfs_rq, se.line_load().weight);
         let others = sums.weight.max(1);
         lag = match kernel.has(Feature::PlaceLagApart) {
             true => se.vlag + se.vlag.wrapping_mul(weight) / others,
@@ -134,7 +135,7 @@ mod tests {
     fn a_light_entity_beside_heavy_ones_keeps_its_lag_in_v7_3() {
         let se = Entity { vlag: 2_321_066_666, load: LoadWeight::new(3 << 10), ..Entity::default() };
         let mut cfs_rq = CfsRq::new(CpuId(0), TgId::ROOT);
-        cfs_rq.nr_queued = 64;
+        (cfs_rq.nr_queued, cfs_rq.h_nr_queued) = (64, 64);
         let sums = AvgSums { zero: 0, sum: 0, weight: 64 * (88_761 << 10) };
         let lag = |kernel: &str| {
             let kernel = Kernel::parse(kernel).unwrap();

@@ -98,7 +98,7 @@ impl Sched {
 
 /// Protects an entity for no more than a slice from a virtual time on.
 fn lower(entity: &mut Entity, from: u64, slice: u64) {
-    let until = from.wrapping_add(calc_delta_fair(slice, &entity.load));
+    let until = from.wrapping_add(calc_delta_fair(slice, entity.line_load()));
     end_protection(entity, until);
 }
 

@@ -658,6 +658,7 @@ fn the_tasks_of_an_idle_group_make_way_since_v5_15() {
     };
     expect![[r#"
         v4.13..v5.5: KEEP_GRANULARITY
-        v5.18..v7.3: PREEMPT_SCHED_IDLE"#]]
+        v5.18..v7.2: PREEMPT_SCHED_IDLE
+        v7.3: KEEP_PROTECTED"#]]
     .assert_eq(&by_kernel("", wakes));
 }
