@@ -232,6 +232,8 @@ impl Pair {
                 ("queue's load_avg", theirs.queue_load_avg, queue.avg.load_avg),
                 ("queue's util_avg", theirs.queue_util_avg, queue.avg.util_avg),
                 ("group's load_avg", theirs.tg_load_avg, tg.load_avg.iter().sum::<i64>() as u64),
+                ("throttled", theirs.throttled, u64::from(queue.throttled)),
+                ("runtime_remaining", theirs.runtime_remaining, queue.runtime_remaining as u64),
             ],
         );
         if self.sched.kernel.rules.policy == FairPolicy::Eevdf {
