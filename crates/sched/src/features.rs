@@ -181,6 +181,7 @@ features! {
     BlockedUpdateTg "BLOCKED_UPDATE_TG" "Ageing blocked load writes the parent group's load average." "__update_blocked_fair(), v5.14" [0 0 1 1 1 1 1 1];
     AttachLists "ATTACH_LISTS" "A queue to which an entity is attached is one of those whose averages are aged, whether anything is queued there or not." "propagate_entity_cfs_rq(), v5.13 and stable 5.10; commit 0258bdfaff5b" [0 0 1 1 1 1 1 1];
     LoadPastThrottled "LOAD_PAST_THROTTLED" "Load goes up from a queue that is out of time, to the first level above that is out of time too." "propagate_entity_cfs_rq(), up to v5.19" [1 1 1 0 0 0 0 0];
+    UnthrottleAsksEmpty "UNTHROTTLE_ASKS_EMPTY" "A queue that has quota again but no tasks still has its idle CPU look for those of other queues." "unthrottle_cfs_rq(), v5.16" [0 0 1 1 1 1 1 1];
     ThrottledLists "THROTTLED_LISTS" "Queues without time are among those whose averages are aged." "enqueue_task_fair(), unthrottle_cfs_rq(), v5.13 to v5.19 and stable 5.10" [0 0 1 0 0 0 0 0];
     GroupLoadMax "GROUP_LOAD_MAX" "A group's share counts the larger of queued weight and average load." "calc_group_shares(), v4.15" [0 1 1 1 1 1 1 1];
     ReweightIfChanged "REWEIGHT_IF_CHANGED" "A group entity is re-weighted only when its shares changed." "update_cfs_group(), v6.6" [0 0 0 0 0 1 1 1];

@@ -399,6 +399,9 @@ impl Sched {
             self.unthrottle_up(below);
         }
         self.effects.push(Effect::Throttled { tg, cpu, on: false });
+        if self.cfs(cfs).load.weight == 0 && !self.kernel.has(Feature::UnthrottleAsksEmpty) {
+            return;
+        }
         if !per_task && self.cfs(cfs).load.weight > 0 {
             self.rejoin_queues(cfs);
             if self.kernel.has(Feature::ThrottledLists) {

@@ -153,7 +153,7 @@ mod tests {
 
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
-    use crate::{Effect, NICE_0_LOAD, NewTask, TgId};
+    use crate::{Effect, EnqueueFlags, NICE_0_LOAD, NewTask, TgId};
 
     #[test]
     fn a_period_that_ends_without_a_quota_moves_the_timer_on() {
@@ -169,6 +169,29 @@ mod tests {
         lab.now += MS;
         lab.sched.set_bandwidth(group, Some(2 * MS), 10 * MS, 0, lab.time());
         assert_eq!(lab.sched.tg(group).bandwidth.period_expires, expires + 100 * MS);
+    }
+
+    #[test]
+    fn an_idle_cpu_is_asked_or_not_when_an_empty_queue_has_quota_again() {
+        expect![[r#"
+            v4.13..v5.5: asked false
+            v5.18..v7.3: asked true"#]]
+        .assert_eq(&by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), lab.time());
+            let (cfs, _) = lab.sched.made_on_cpu(group, CpuId(0));
+            let task = lab.hog("root", 0);
+            lab.sleep(task);
+            while lab.sched.task(task).on_rq {
+                lab.run(MS);
+            }
+            // Queued without a request to switch, as a task is that moves to another group.
+            lab.sched.activate(task, CpuId(0), EnqueueFlags::default(), lab.time());
+            (lab.sched.bandwidth_used, lab.sched.cfs_mut(cfs).throttled) = (true, true);
+            lab.sched.cfs_mut(cfs).throttle_count = 1;
+            lab.sched.unthrottle_cfs_rq(cfs);
+            format!("asked {}", lab.sched.rqs[CpuId(0)].need_resched != crate::NeedResched::default())
+        }));
     }
 
     #[test]

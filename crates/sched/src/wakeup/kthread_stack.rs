@@ -7,15 +7,17 @@
 
 use schedlab_topology::CpuId;
 
-use crate::{Feature, View};
+use crate::{Curr, Feature, View};
 
 use super::Wakeup;
 
-/// Whether the wakee may queue behind the kthread that wakes it.
+/// Whether the wakee may queue behind the kthread that wakes it. The idle task is such a kthread too; that is seen when a
+/// task was queued on its CPU without a request to switch.
 ///
 /// Kernel: select_idle_sibling(), kernel/sched/fair.c, v5.6, v6.12.
 pub(super) fn may_stack(view: &View, wakeup: &Wakeup, prev: CpuId) -> bool {
-    wakeup.waker(view).is_some_and(|waker| waker.is_per_cpu_kthread())
+    let idle = view.rq(wakeup.this_cpu).curr == Curr::Idle;
+    wakeup.waker(view).map_or(idle, |waker| waker.is_per_cpu_kthread())
         && (wakeup.in_task || !view.kernel().has(Feature::KthreadStackInTask))
         && prev == wakeup.this_cpu
         && view.rq(prev).nr_running <= 1
@@ -46,6 +48,23 @@ mod tests {
             "v6.12+NO_SIS_KTHREAD_STACK",
             "llc0: 0[kworker/0:1*] 1[] 2[make* cc1] 3[]",
             "wake dbench prev=0 waker=kworker/0:1",
+            expect!["cpu 1, IDLE_CPU, examined 1, remote"],
+        );
+    }
+
+    #[test]
+    fn the_idle_task_does_so_where_a_task_was_queued_without_a_switch() {
+        check_all(
+            "llc0: 0[cc1] 1[] 2[make*] 3[]",
+            "wake dbench prev=0 this=0",
+            expect![[r#"
+            v4.13..v5.5: cpu 1, IDLE_CPU, examined 2
+            v5.18..v7.3: cpu 0, KTHREAD_STACK, examined 0"#]],
+        );
+        check_wakeup(
+            "v6.12",
+            "llc0: 0[cc1] 1[] 2[make*] 3[]",
+            "wake dbench prev=0 this=0 irq",
             expect!["cpu 1, IDLE_CPU, examined 1, remote"],
         );
     }
