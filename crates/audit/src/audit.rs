@@ -131,7 +131,7 @@ impl<S: Listener> Audit<S> {
             self.shadow.slice_timer(event.cpu, event.time);
             if let Some((cpu, step)) = self.hotplugs.event(event) {
                 if matches!(step, Hotplug::Deactivating | Hotplug::Dead) {
-                    // Its stopper was asked for that, not by a balancing pass.
+                    // Its stopper was woken for that, not by a balance pass.
                     self.stopper_asked[cpu] = None;
                 }
                 self.shadow.hotplug(cpu, step, event);
@@ -220,7 +220,7 @@ impl<S: Listener> Audit<S> {
                 if prev_pid != Pid::IDLE {
                     let prev = self.shadow.task(prev_pid, &prev_comm, Some(prev_prio), cpu, now);
                     if prev_state.is_runnable() {
-                        // A task that is runnable and still gives way to the idle task is out of quota.
+                        // A runnable task that is switched out for the idle task is out of quota.
                         self.shadow.quota_shown |= next_pid == Pid::IDLE;
                     } else {
                         self.shadow.leave(prev, leaving::left_as(prev_state), clock.read);

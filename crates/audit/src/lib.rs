@@ -1,14 +1,15 @@
 //! The shadow scheduler: follows a recorded trace and judges each decision in it.
 //!
 //! A [`Sched`](schedlab_sched::Sched) is kept in step with the recording. At each decision of the kernel, our deciders
-//! are asked in the shadow's state, the answer is compared with what happened, and then what happened is applied. A
-//! trace hides much. Where a hidden fact leaves several choices open, agreement means that one of them happened, and it
-//! is counted separately. Where a fact is missing altogether, the verdict is undecided and names the fact.
+//! are evaluated in the shadow's state, the answer is compared with the kernel's choice, and then the kernel's choice
+//! is applied. A trace hides much. If a hidden fact leaves several choices open, agreement means that one of them
+//! happened, and it is counted separately. Where a fact is missing altogether, the verdict is undecided and names the
+//! fact.
 //!
 //! Folders, each of which uses only those before it:
-//! - `follow`: the shadow, kept in step with the recording. It knows no verdict and supposes nothing.
-//! - `unknown`: the facts that no event shows, and what is supposed about them.
-//! - `report`: verdicts and what they add up to.
+//! - `follow`: the shadow, kept in step with the recording. It knows no verdicts and makes no assumptions.
+//! - `unknown`: the facts that no event shows, and the assumptions about them.
+//! - `report`: verdicts and their totals.
 //! - `judge`: the judgement of each kind of decision.
 
 mod audit;

@@ -22,7 +22,7 @@ pub struct Options {
     pub nearest: bool,
     /// How many disagreements of each kind and rule are printed as stories.
     pub stories: usize,
-    /// A reading that is switched off, to see what it buys.
+    /// A reading that is switched off, to measure its effect.
     pub without: Option<Reading>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// With the facts beside a recording.
+    /// The options from a recording's fact files.
     pub fn of(facts: &Facts) -> Options {
         Options {
             affinity: facts.affinity.clone(),

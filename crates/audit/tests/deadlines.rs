@@ -1,4 +1,5 @@
-//! Deadline tasks in short drawn traces: no event shows their budgets, but what happens without a budget does.
+//! Deadline tasks in short drawn traces: no event shows their budgets, but the behaviour without a budget
+//! does.
 
 mod common;
 
@@ -41,8 +42,8 @@ fn a_task_that_is_out_of_budget_waits_in_no_queue() {
     .assert_eq(&verdicts("v6.12", Decision::Pick, OUT_OF_BUDGET));
 }
 
-/// `d` sleeps with no budget left, is woken and passed over, first for `a`, which goes on, then for `b`. Then `e` is
-/// woken to wait beside it, and either may run first.
+/// `d` sleeps with no budget left, is woken and passed over, first for `a`, which continues, then for `b`. Then `e`
+/// is woken to wait beside it, and either may run first.
 const WOKEN_WITHOUT: &str = "\
    <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=d next_pid=10 next_prio=-1
    d-10 [000] d..2. 1.002000: sched_switch: prev_comm=d prev_pid=10 prev_prio=-1 prev_state=S ==> next_comm=a next_pid=11 next_prio=120
@@ -71,7 +72,7 @@ fn a_task_that_wakes_without_a_budget_is_passed_over_until_it_runs() {
         d: task 12, ours task 12: agrees
     "#]]
     .assert_eq(&verdicts("v6.12", Decision::Pick, WOKEN_WITHOUT));
-    // If `b` is woken before, nothing shows that `a` goes on.
+    // If `b` is woken before, nothing shows that `a` continues.
     let lines: Vec<String> =
         WOKEN_WITHOUT.lines().map(|line| line.replace("1.00400", "1.00250") + "\n").collect();
     let sooner = [&lines[..2], &lines[4..6], &lines[2..4], &lines[6..]].concat().concat();

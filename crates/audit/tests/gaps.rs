@@ -101,7 +101,8 @@ fn a_task_that_ran_unseen_does_not_seem_to_wait() {
     }
 }
 
-/// Both are in a group without quota left, which the trace does not show: a makes way for the idle task while b waits.
+/// Both are in a group without quota left, which the trace does not show: a is switched out for the idle task while b
+/// waits.
 #[test]
 fn a_task_that_is_out_of_quota_was_not_switched_unseen() {
     let text = "\

@@ -1,4 +1,5 @@
-//! Exec placement and preemption in short drawn traces: what shows the kernel's answer, and when nothing does.
+//! Exec placement and preemption in short drawn traces: which events show the kernel's answer, and when none
+//! does.
 
 use std::fmt::Write;
 
@@ -188,7 +189,7 @@ fn of_another_cpu_the_next_event_shows_it() {
         a: differs, let run, PREEMPT_VRUNTIME
     "#]]
     .assert_eq(&asked(&wakes("sched_waking: comm=d pid=13 prio=120 target_cpu=003")));
-    // It is taken to another CPU before: asked or not, its CPU goes on with the same task.
+    // It is moved to another CPU before: with or without a request, its CPU continues with the same task.
     let other = "sched_waking: comm=d pid=13 prio=120 target_cpu=003";
     let taken = "1.010006: sched_migrate_task: comm=b pid=11 prio=120 orig_cpu=0 dest_cpu=2";
     let taken =
@@ -343,7 +344,8 @@ fn a_deadline_task_with_a_new_budget_is_pushed_since_v6_7() {
     .assert_eq(&of("v6.1"));
 }
 
-/// CPUs 0 to 2 of the first node run, those of the second went idle one after the other; a new task goes to `target`.
+/// CPUs 0 to 2 of the first node are busy, those of the second went idle one after the other; a new task is placed on
+/// `target`.
 fn new_task(states: [u32; 3], target: u32) -> String {
     let mut trace = String::from(
         "   <idle>-0 [002] d..2. 1.000001: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=d next_pid=13 next_prio=120\n",

@@ -1,4 +1,5 @@
-//! Short drawn traces in which a kernel differs from our rules, and what would have led to its choice.
+//! Short drawn traces in which a kernel differs from our rules, and the facts that would have led to its
+//! choice.
 
 use std::fmt::Write;
 

@@ -10,8 +10,8 @@ use schedlab_topology::Topology;
 use schedlab_trace::Sink;
 use schedlab_trace::read::{Record, ftrace};
 
-/// `a` and `c` are in a group, `b` is not. `a` makes way to `b` without a request, then `c` waits while the CPU is
-/// idle, and both run again without a wake-up.
+/// `a` and `c` are in a group, `b` is not. `a` is switched out for `b` without a request, then `c` waits while the
+/// CPU is idle, and both run again without a wake-up.
 const TRACE: &str = "\
    <idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
         a-10 [000] d.h3. 1.000100: sched_waking: comm=b pid=11 prio=120 target_cpu=000

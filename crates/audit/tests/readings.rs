@@ -224,7 +224,7 @@ fn a_sleeper_whose_dequeue_was_delayed_may_be_moved_by_balancing() {
     .assert_eq(&told);
 }
 
-/// A kworker waits while `a` runs, `a` makes way 100 us later, and `then` follows.
+/// A kworker waits while `a` runs, `a` is switched out 100 us later, and `then` follows.
 fn makes_way(then: &str) -> String {
     format!(
         "\
@@ -256,7 +256,7 @@ fn a_task_that_joins_a_control_group_asks_itself_to_make_way() {
     .assert_eq(&told);
 }
 
-/// `a` and `b` are new and take turns of these lengths (us) on CPU 0, without requests to make way.
+/// `a` and `b` are new and take turns of these lengths (us) on CPU 0, without reschedule requests.
 fn take_turns_of(spans: &[u32], state: &str) -> String {
     let mut trace = String::from(
         "\

@@ -1,4 +1,4 @@
-//! A recording for the examples: a folder of `traces/`, read whole.
+//! A recording for the examples: a folder of `traces/`, read completely.
 
 use std::fs;
 use std::io::Read;
@@ -8,7 +8,7 @@ use schedlab_recording::{FactTexts, Facts};
 use schedlab_trace::Event;
 use schedlab_trace::read::{feed, ftrace};
 
-/// A recording and the facts beside it.
+/// A recording and its fact files.
 pub struct Recording {
     pub facts: Facts,
     pub text: Vec<u8>,

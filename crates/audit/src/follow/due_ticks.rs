@@ -37,7 +37,7 @@ impl Shadow {
         }
     }
 
-    /// The task of a CPU was charged; `asked` says whether it had been asked to make way before.
+    /// The task of a CPU was charged; `asked` says whether a reschedule was pending before.
     pub fn ticks_with(&mut self, cpu: CpuId, asked: bool) {
         if let Some(place) = self.due_ticks.iter().position(|&(due, _)| due == cpu) {
             let (_, at) = self.due_ticks.remove(place);
@@ -80,7 +80,7 @@ mod tests {
         for (line, before) in [
             (format!("a-7 [000] d.h1. 1.004000: {charge}"), true),
             (format!("a-7 [000] d.h1. 1.004030: {charge}"), true),
-            // No interrupt made it.
+            // It does not come from an interrupt.
             (format!("a-7 [000] d..2. 1.004000: {charge}"), false),
             (
                 "a-7 [000] d.h1. 1.004000: sched_waking: comm=b pid=8 prio=120 target_cpu=001".to_owned(),

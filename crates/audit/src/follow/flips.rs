@@ -4,7 +4,7 @@
 //! recording, is part of the flips of all its descendants; and the time of the ancestor's last halving determines
 //! theirs. Both are represented as a small family of guesses. Each wake-up whose outcome depends on them supports some
 //! guesses and contradicts others, and the guesses that were contradicted most are no longer used. The time of the
-//! first halving shows only in what follows it: where the best guesses expect it later and are contradicted, and a
+//! first halving shows only in what follows it: if the best guesses expect it later and are contradicted, and a
 //! halving at just that moment would explain the wake-up, that moment becomes a guess.
 
 use schedlab_sched::Wakees;
@@ -243,8 +243,8 @@ impl Guesses {
         2 * yes > all
     }
 
-    /// Learns whether the kernel spread: counts against the guesses that say otherwise. Returns a halving guess that
-    /// was replaced; the caller must then update the flips of each task.
+    /// Learns whether the kernel spread: counts against the guesses that predict otherwise. Returns a halving guess
+    /// that was replaced; the caller must then update the flips of each task.
     #[must_use]
     pub fn learn(&mut self, spread: &Spread, wide: bool) -> Option<Halving> {
         let best = self.by_halving[LATEST].asked[0];
@@ -507,8 +507,8 @@ mod tests {
         }
     }
 
-    /// What one waker shows may be wrong for another, and a dropped guess does not come back when all others are
-    /// contradicted as often later.
+    /// The evidence of one waker may be wrong for another, and a dropped guess does not come back when all
+    /// others are later contradicted as often.
     #[test]
     fn a_guess_that_was_given_up_stays_so_whatever_comes() {
         let mut guesses = Guesses::new(250, 1000);

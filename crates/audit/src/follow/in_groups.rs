@@ -146,7 +146,7 @@ impl Shadow {
         self.known_mut(task).groups.left = tg != before;
     }
 
-    /// Whether an exiting task makes way as it leaves its session's group.
+    /// Whether an exiting task is preempted as it leaves its session's group.
     ///
     /// Kernel: sched_autogroup_exit_task(), kernel/sched/autogroup.c, v6.1, v6.12.
     pub fn made_way_to_end(&self, task: TaskId) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! A task that goes to sleep leaves its queue first. Then its CPU picks another task, dequeues sleepers whose dequeue
 //! was delayed, and may balance for long; only the switch at the end is traced. Events in between show that the task
-//! was gone by then: its CPU pulls tasks, or a sleeper beside it is no longer queued.
+//! had already left: its CPU pulls tasks, or a sleeper in the same queue is no longer queued.
 
 use schedlab_sched::TaskState;
 use schedlab_trace::{self as trace, Event, Kind};

@@ -177,7 +177,7 @@ impl ByPid {
     }
 }
 
-/// Whether a task caused the event itself, without having been asked to make way.
+/// Whether a task caused the event itself, without a pending reschedule request.
 pub fn by_itself(flags: Flags) -> bool {
     !flags.in_interrupt() && !flags.has(Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY)
 }

@@ -263,7 +263,7 @@ impl Shadow {
     }
 
     /// A task was queued on a CPU by `by`, which read the clock before its event. `asked`: whether the running task
-    /// makes way, if the trace shows it.
+    /// is preempted, if the trace shows it.
     pub fn queued_on(&mut self, cpu: CpuId, by: CpuId, asked: Option<bool>, now: Time) {
         self.clocks.queued(cpu, self.held(by, now), now);
         if let Some(asked) = asked {

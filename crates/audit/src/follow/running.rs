@@ -6,7 +6,7 @@ use schedlab_units::TaskId;
 
 use super::shadow::Shadow;
 
-/// The task that ran on a CPU before another was queued there, if it may be asked to make way.
+/// The task that ran on a CPU before another was queued there, if it may be preempted.
 #[derive(Clone, Copy, Debug)]
 pub struct Before {
     pub curr: TaskId,
@@ -27,8 +27,8 @@ pub struct Arrived {
     pub decided: PreemptDecision,
 }
 
-/// The running task of a CPU where another is about to be queued. `None` where there is nothing to decide: the CPU is
-/// idle, its task already makes way, or it is of a class of its own.
+/// The running task of a CPU where another is about to be queued. `None` if there is nothing to decide: the CPU is
+/// idle, its task is already being preempted, or one of the tasks is not fair.
 pub fn before(shadow: &Shadow, at: CpuId, task: TaskId) -> Option<Before> {
     let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return None };
     let fair = |task| shadow.sched.task(task).policy.is_fair();

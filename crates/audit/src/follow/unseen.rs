@@ -2,8 +2,8 @@
 //!
 //! A recording may lack events without notice: a filter, a tool that lost some and does not report it, a kernel that
 //! leaves some out. Then a CPU runs a task that no switch put there, or is idle while others seem to wait for it. A
-//! task that is shown to run does run; and whatever waits on an idle CPU that has no request to reschedule has run and
-//! gone. After such a switch the tasks waiting on the CPU are unknown until it is next seen idle, and the lags of those
+//! task shown as running does run, and tasks that seem to wait on an idle CPU without a reschedule request have run and
+//! left. After such a switch the tasks waiting on the CPU are unknown until it is next seen idle, and the lags of those
 //! that waited remain unknown even then.
 
 use schedlab_sched::{Curr, Policy, TaskState};

@@ -1,14 +1,14 @@
 //! Tasks that leave their CPU while runnable and without a request: by sched_yield().
 //!
-//! A call of sched_yield() is no scheduler event. It shows in a task that does it repeatedly: it makes way soon after
-//! it began, for a task that has waited all the time, far from the end of its turn.
+//! A call of sched_yield() is no scheduler event. It shows in a task that does it repeatedly: it is switched out soon
+//! after it began, for a task that has waited all the time, far from the end of its turn.
 
 use schedlab_sched::FairPolicy;
 use schedlab_units::{Duration, TaskId};
 
 use crate::follow::shadow::{Known, Shadow};
 
-/// A task that made way early this often is assumed to yield.
+/// A task that was switched out early this often is assumed to yield.
 pub(crate) const OFTEN: u8 = 2;
 
 impl Known {

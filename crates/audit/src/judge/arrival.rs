@@ -19,30 +19,30 @@ use crate::unknown::list::Unknown;
 /// Fractions of the error by which a single virtual time is moved.
 const PARTS: [i64; 2] = [1, 8];
 
-/// What a CPU was asked and has not shown yet.
+/// Pending reschedule requests of a CPU whose outcome is not known yet.
 #[derive(Debug, Default)]
 pub struct Asked {
     pub(super) verdicts: Vec<Question>,
-    /// A task has asked the running one to make way, and it is known that the request was made.
+    /// An arriving task has requested a reschedule, and it is known that the request was made.
     pub(super) told: bool,
-    /// An event has shown that the running task is to make way, so later requests are not visible.
+    /// An event has shown that a reschedule is pending, so later requests are not visible.
     pub(super) pending: bool,
-    /// Its task was woken while it ran: it meant to sleep and calls the scheduler by itself.
+    /// Its task was woken while it ran: it was about to sleep and calls the scheduler itself.
     pub(super) meant_to_sleep: bool,
-    /// A task that was moved to or from this CPU may have asked.
+    /// A task that was moved to or from this CPU may have made a request.
     pub(super) moved_there: bool,
 }
 
 impl Asked {
-    /// Its task leaves the CPU. Returns whether it is known to have been asked, and whether it may leave for a reason
-    /// that is not judged here.
+    /// Its task leaves the CPU. Returns whether a request is known, and whether it may leave for a reason that is not
+    /// judged here.
     pub fn left(&mut self) -> (bool, bool) {
         let otherwise = take(&mut self.meant_to_sleep) | take(&mut self.moved_there);
         (take(&mut self.told), otherwise)
     }
 }
 
-/// Whether a task that arrived makes the running task give way.
+/// Whether a task that arrived preempts the running one.
 #[derive(Debug)]
 pub struct Question {
     pub(super) verdict: Verdict,

@@ -1,4 +1,4 @@
-//! Which task balancing moves, from where to where, given everything that the trace leaves open.
+//! Which task balancing moves, its source and destination, given everything that the trace leaves open.
 //!
 //! A recorded move shows for which CPU a pass was made and over which domain: the lowest domain of the destination that
 //! spans the source, because in any higher one both are in the same group. It does not show how often the domain's
@@ -67,7 +67,7 @@ pub fn occasion<'a>(
         let by = if pinned { event.cpu } else { to };
         return Occasion::Pass(by, if idles(by) { IdleType::Idle } else { IdleType::NotIdle });
     }
-    // An idle CPU that was asked to make way can also find an empty queue.
+    // An idle CPU with a pending reschedule can also find an empty queue.
     if to == event.cpu && (event.pid == Pid::IDLE || leaving::leaves(event, ahead).is_some()) {
         Occasion::Pass(to, IdleType::NewlyIdle)
     } else {

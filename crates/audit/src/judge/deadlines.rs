@@ -21,7 +21,7 @@ impl<S: Listener> Audit<S> {
         (verdict.answer, verdict.hidden) = (Answer::AgreesInSet, Some(Unknown::Deadlines));
     }
 
-    /// An idle CPU goes to sleep, so no task that could run is waiting there.
+    /// An idle CPU goes to sleep, so no runnable task is waiting there.
     pub(crate) fn stays_idle(&mut self, event: &Event, state: u32) {
         let cpu = event.cpu;
         if state != IDLE_EXIT && self.shadow.sched.rqs[cpu].curr == Curr::Idle {
@@ -29,7 +29,8 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// A CPU goes on with `next`: deadline tasks that it passes over are out of budget. Returns the tasks that waited.
+    /// A CPU continues with `next`: deadline tasks that it passes over are out of budget. Returns the tasks that
+    /// waited.
     pub(crate) fn passes_over(&mut self, cpu: CpuId, next: Curr, now: Time) -> Vec<TaskId> {
         if self.tries(Reading::Budgets) { self.shadow.passes_over(cpu, next, now) } else { Vec::new() }
     }

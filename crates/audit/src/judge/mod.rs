@@ -58,7 +58,7 @@ pub struct Audit<S = NullSink> {
     pub(crate) open: Opens,
     pub(crate) forking: Vec<Forking>,
     pub(crate) execs: Execs,
-    /// For each CPU, whether its task has been asked to make way and the trace has not yet shown whether it did.
+    /// For each CPU, whether a reschedule of its task is pending whose outcome the trace has not shown yet.
     pub(crate) asked: PerCpu<Asked>,
     /// For each CPU, the move for which its stopper was asked, judged at that time.
     pub(crate) stopper_asked: PerCpu<Option<Verdict>>,
@@ -123,7 +123,7 @@ impl<S: Listener> Audit<S> {
             && let Choice::Cpu(cpu) = ours.choice
             && !self.shadow.cpu_known[cpu]
         {
-            // It may have been busy all along.
+            // It may have been busy the whole time.
             return Some(Unknown::Unmet);
         }
         if unseen::is_unseen(&self.shadow, verdict) {

@@ -141,7 +141,7 @@ impl Search<'_> {
         self.add(shadow, &measured, Some(Unknown::IdleScanLimit), found);
     }
 
-    /// Adds where it ends if this is supposed.
+    /// Adds where it ends under this assumption.
     fn add(
         &mut self,
         shadow: &Shadow,

@@ -1,7 +1,7 @@
 //! Whether the turn of a running task is over.
 //!
-//! No event shows a tick or the slice timer. A runnable task that makes way without a request from an arriving task was
-//! asked by one of those, or yielded.
+//! No event shows a tick or the slice timer. A runnable task that is switched out without a request from an arriving
+//! task was preempted by one of those, or yielded.
 
 use schedlab_sched::{Curr, FairPolicy, Feature, Reason, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
@@ -43,7 +43,7 @@ impl<S: Listener> Audit<S> {
         slice_left(&self.shadow, event.cpu, curr).map_or_else(|left| left <= 0, |_| true)
     }
 
-    /// A CPU whose task should have made way some time ago shows that it was not asked to.
+    /// A CPU whose task should have been preempted some time ago shows that no request was made.
     pub(crate) fn overrun(&mut self, event: &Event) {
         let cpu = event.cpu;
         let Some(ended) = self.shadow.slice_ended[cpu].take() else { return };
@@ -70,7 +70,7 @@ impl<S: Listener> Audit<S> {
         self.give(verdict);
     }
 
-    /// A runnable task makes way: if no arriving task asked for that, its turn is over.
+    /// A runnable task is switched out: if no arriving task requested that, its turn is over.
     pub(crate) fn judge_slice(&mut self, event: &Event, next: Curr, clock: Time) -> Option<Verdict> {
         let cpu = event.cpu;
         let (told, by_another_way) = self.asked[cpu].left();
@@ -80,7 +80,7 @@ impl<S: Listener> Audit<S> {
         let fair = |task| self.shadow.sched.task(task).policy.is_fair();
         let entry = self.shadow.sched.task(prev);
         let goes_on = prev_state.is_runnable() && prev_pid != Pid::IDLE && entry.on_rq && entry.cpu == cpu;
-        // A task that appears from nowhere arrived unseen and may have asked.
+        // A task that appears without an event arrived unseen and may have requested it.
         let next_entry = self.shadow.sched.task(next);
         let arrived = !next_entry.on_rq || next_entry.se.sched_delayed || next_entry.cpu != cpu;
         if told || !goes_on || !fair(prev) || !fair(next) || arrived {
@@ -88,10 +88,10 @@ impl<S: Listener> Audit<S> {
         }
         self.shadow.sched.update_rq_clock(cpu, clock);
         self.shadow.charge_levels(prev);
-        // A task that asks to be served later makes itself give way.
+        // A task that requests a later deadline causes its own preemption.
         let by_another_way = by_another_way || self.shadow.known(prev).other_prio;
         let mut verdict = self.of_slice(event.time, cpu, prev, true);
-        // A request also counts if we would have gone on with the same task.
+        // A request also counts if we would have continued with the same task.
         let ended = ended.filter(|ended| event.time <= ended.until).map(|_| Reason::SliceEnd);
         // No event shows when during its exit it leaves its group.
         let exits = self.shadow.made_way_to_end(prev).then_some(Reason::GroupChange);

@@ -15,7 +15,7 @@ use crate::report::verdict::Possible;
 /// Maximum number of lists of a kind that are kept; a few are in use at a time.
 const LISTS_MAX: usize = 64;
 
-/// An entity that waits in a queue, or the queue's current entity if that may go on.
+/// An entity that waits in a queue, or the queue's current entity if it may continue.
 #[derive(Clone, Copy)]
 pub struct Waiting {
     pub se: SeId,

@@ -1,8 +1,8 @@
 //! A recorded wake-up, from its start to the queueing of its task.
 //!
-//! Our rules are asked when the wake-up begins. Its end may come later and on another CPU, and until then other CPUs
-//! may change what the waker looked at. So if the kernel's choice does not follow, the rules are asked again after each
-//! change, until the CPU that began the wake-up goes on.
+//! Our rules are evaluated when the wake-up begins. Its end may come later and on another CPU, and until then other
+//! CPUs may change the state that the waker examined. So if the kernel's choice does not follow, the rules are
+//! evaluated again after each change, until the CPU that began the wake-up continues.
 
 use std::mem::take;
 
@@ -85,8 +85,8 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// What the end of a wake-up shows about its beginning: a task that was still queued is not sent over a wake list,
-    /// and one that was not can change its CPU. It may have gone to sleep since the wake-up began.
+    /// What the end of a wake-up shows about its beginning: a task that was still queued is not sent through a wake
+    /// list, and one that was not can change its CPU. It may have gone to sleep since the wake-up began.
     fn recognise(&mut self, open: &Open, now: Time) {
         let (task, fate) = (open.wakeup.task, open.fate);
         let leaves = fate.migrated || fate.by != open.wakeup.this_cpu;
@@ -223,7 +223,7 @@ impl<S: Listener> Audit<S> {
             .is_some_and(|open| matches!(open.verdict.answer, Answer::Agrees | Answer::AgreesInSet))
     }
 
-    /// A CPU goes on, so any wake-up that it began before is decided by now.
+    /// A CPU continues, so any wake-up that it began before is decided by now.
     pub(crate) fn rejudge_on(&mut self, event: &Event) {
         let ends = match (self.open.get(event.cpu), &event.kind) {
             (None, _) => return,
@@ -256,7 +256,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// The wake-up that a CPU began is decided: reports it, and applies it if it goes over a wake list.
+    /// The wake-up that a CPU began is decided: reports it, and applies it if it goes through a wake list.
     pub(crate) fn commit(&mut self, cpu: CpuId, now: Time) -> Option<PreemptDecision> {
         let mut open = self.open.take(cpu)?;
         if now != Time::MAX {
@@ -317,7 +317,7 @@ impl<S: Listener> Audit<S> {
                 }
             }
             (false, true) => {
-                // It was on its way out when it was woken.
+                // It was about to leave its CPU when it was woken.
                 if self.shadow.sched.rqs[on_cpu].curr != Curr::Task(task) {
                     self.shadow.leave(task, TaskState::Interruptible, now);
                     if self.shadow.sched.task(task).on_rq {

@@ -1,4 +1,4 @@
-//! Whether a task that makes way early, without a request, called sched_yield().
+//! Whether a task that is switched out early, without a request, called sched_yield().
 
 use schedlab_trace::Kind;
 use schedlab_units::{TaskId, Time};
@@ -9,8 +9,8 @@ use crate::report::listener::Listener;
 use crate::unknown::list::Reading;
 
 impl<S: Listener> Audit<S> {
-    /// A task makes way before its turn is over without a request. If it does so often, including in its next turn as
-    /// far as that is seen, it is assumed to yield.
+    /// A task is switched out before its turn is over without a request. If that happens often, including in its next
+    /// turn as far as that is seen, it is assumed to yield.
     pub(crate) fn left_early(&mut self, task: TaskId, now: Time) -> bool {
         let ran = now.since(self.shadow.known(task).began);
         if !self.shadow.is_early(task, ran) || !self.tries(Reading::Yields) {
@@ -22,7 +22,7 @@ impl<S: Listener> Audit<S> {
         again
     }
 
-    /// Whether a task makes way early in its next turn although no task arrives.
+    /// Whether a task is switched out early in its next turn although no task arrives.
     fn leaves_early_again(&self, task: TaskId) -> bool {
         let pid = self.shadow.known(task).pid;
         let mut began = None;

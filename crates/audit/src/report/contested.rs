@@ -1,8 +1,9 @@
 //! Decisions that distinguish kernels.
 //!
-//! Most decisions have only one candidate, or come out the same under every kernel, so agreement on them proves nothing
-//! about the rules. A decision is *contested* if the rules of at least two kernels lead to disjoint sets of choices. An
-//! audit can fail only on those, so the figures of the recorded kernel are shown beside those of the other kernels.
+//! Most decisions have only one candidate, or have the same result under every kernel, so agreement on them proves
+//! nothing about the rules. A decision is *contested* if the rules of at least two kernels lead to disjoint sets of
+//! choices. An audit can fail only on those, so the figures of the recorded kernel are shown beside those of the other
+//! kernels.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The result of an audit: how often our rules led to what happened, by kind, rule and fact.
+//! The result of an audit: how often our rules led to the recorded choice, by kind, rule and fact.
 
 use std::collections::BTreeMap;
 

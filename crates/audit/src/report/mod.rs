@@ -1,4 +1,4 @@
-//! Verdicts, and what they add up to.
+//! Verdicts, and their totals.
 
 pub mod contested;
 pub mod counts;

@@ -1,4 +1,4 @@
-//! What an audit says about one decision of a recorded kernel.
+//! The audit's judgement of one decision of a recorded kernel.
 
 use std::fmt;
 use std::ops::Deref;

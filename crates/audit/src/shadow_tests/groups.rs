@@ -1,4 +1,4 @@
-//! How tasks come into their groups.
+//! How tasks are assigned to their groups.
 
 use crate::follow::shadow::Shadow;
 use crate::judge::Audit;

@@ -1,4 +1,4 @@
-//! What no event shows: the list of the facts, what is supposed about them, and how far off they would have to be.
+//! Facts that no event shows: their list, the assumptions about them, and how far off they would have to be.
 
 pub mod in_motion;
 pub mod list;
