@@ -27,7 +27,7 @@ pub struct ForkReach {
     /// All of them.
     pub cpus: CpuMask,
     /// Those to which it comes, each as the only one of its group, if their averages are the lowest and those of all
-    /// others the highest. Nobody needs to ask about them.
+    /// others the highest. The placement need not be asked about them.
     pub sure: CpuMask,
 }
 
