@@ -153,7 +153,6 @@ impl Task {
             dl_inactive_at: None,
             throttle_work: false,
             throttled: false,
-            nr_migrations: 0,
             wake_flags: 0,
         }
     }

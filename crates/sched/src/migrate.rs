@@ -33,7 +33,6 @@ impl Sched {
             self.update_rq_clock(from, now);
             self.dl_contends(task);
         }
-        self.task_mut(task).nr_migrations += 1;
         self.set_cpu(task, cpu);
         self.effects.push(Effect::Migrated { task, from, to: cpu, cause });
     }

@@ -171,8 +171,6 @@ pub struct Task {
     pub throttle_work: bool,
     /// v7.2: off the queue until its group has quota again.
     pub throttled: bool,
-    /// Migrations so far.
-    pub nr_migrations: u64,
     /// Woken while its CPU was still switching it out, and so on (WF flags kept until activation).
     pub wake_flags: u32,
 }
