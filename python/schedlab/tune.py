@@ -56,7 +56,9 @@ class Parameter:
             forms = [form.strip() for form in given.split(",")] if given else list(entry["forms"])
             unknown = [form for form in forms if form not in entry["forms"]]
             if unknown:
-                raise Error(f"{name} is one of {', '.join(entry['forms'])}, not \"{unknown[0]}\"")
+                longer = [e["name"] for e in kernel._rules["entries"] if e["name"].rpartition("_")[0] == name.lower()]
+                meant = f"; did you mean {longer[0]}?" if longer else ""
+                raise Error(f"{name} is one of {', '.join(entry['forms'])}, not \"{unknown[0]}\"{meant}")
             return cls(name, value, list(dict.fromkeys([value, *forms])))
         default = int(value)
         if given:
