@@ -77,6 +77,9 @@ impl Kernel {
         if preset >= 6 {
             tunables.base_slice_ns = 700_000;
         }
+        if preset < 2 {
+            (tunables.busy_factor, tunables.imbalance_pct) = (32, 125);
+        }
         let preempt = match preset {
             0 | 1 => Preempt { build: PreemptBuild::Static, model: PreemptModel::Voluntary },
             7.. => Preempt { build: PreemptBuild::Dynamic, model: PreemptModel::Lazy },
@@ -217,7 +220,8 @@ impl Kernel {
                 Err(KernelError(format!("{name} is one of {}, not \"{value}\"", row.forms.join(", "))))
             };
         }
-        if let Some(row) = Tunables::ALL.iter().find(|row| row.name == name) {
+        if let Some(row) = Tunables::named(name) {
+            let name = row.name;
             let digits = match row.name.rsplit_once('_') {
                 Some((_, unit @ ("ns" | "us" | "ms"))) => {
                     in_units(value, unit).unwrap_or(value.replace('_', ""))
@@ -294,8 +298,8 @@ fn unassigned(name: &str) -> Option<KernelError> {
     if let Some(forms) = forms {
         return Some(KernelError(format!("{name} has forms: write {name}= and one of {}", forms.join(", "))));
     }
-    let row = Tunables::ALL.iter().find(|row| row.name == name)?;
-    let (least, most) = (row.range.start(), row.range.end());
+    let row = Tunables::named(name)?;
+    let (name, least, most) = (row.name, row.range.start(), row.range.end());
     Some(KernelError(format!("{name} is a number: write {name}= and {least} to {most}")))
 }
 

@@ -210,30 +210,6 @@ rules! {
         AtOnceUnlessIdle "at_once_unless_idle",
     } [Off Remembered AtOnce AtOnce AtOnce AtOnce AtOnce AtOnceUnlessIdle];
 
-    imbalance_pct: ImbalancePct "IMBALANCE_PCT" "Default imbalance percentage of a domain." "sd_init()" {
-        /// 125.
-        Pct125 "125",
-        /// 117.
-        Pct117 "117",
-    } [Pct125 Pct125 Pct117 Pct117 Pct117 Pct117 Pct117 Pct117];
-
-    busy_factor: BusyFactor "BUSY_FACTOR" "Factor on the balance interval of busy CPUs." "sd_init()" {
-        /// 32.
-        By32 "32",
-        /// 16.
-        By16 "16",
-        /// 64, which no kernel had by default.
-        By64 "64",
-        /// 8.
-        By8 "8",
-        /// 4.
-        By4 "4",
-        /// 2.
-        By2 "2",
-        /// 1.
-        By1 "1",
-    } [By32 By32 By16 By16 By16 By16 By16 By16];
-
     prefer_sibling: PreferSibling "PREFER_SIBLING" "Which domains spread tasks over sibling groups." "sd_init()" {
         /// SMT and DIE.
         SmtDie "smt_die",

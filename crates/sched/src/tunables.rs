@@ -24,6 +24,11 @@ macro_rules! tunables {
                 get: |t| t.$field,
                 set: |t, v| t.$field = v,
             },)*];
+
+            /// The tunable of a name, in letters of either case.
+            pub fn named(name: &str) -> Option<&'static Tunable> {
+                Tunables::ALL.iter().find(|row| row.name.eq_ignore_ascii_case(name))
+            }
         }
     };
 }
@@ -66,6 +71,10 @@ tunables! {
     tunable_scaling = 1, 0..=2;
     /// Time since it ran for which a task is cache hot; also bounds avg_idle.
     migration_cost_ns = 500_000, U32;
+    /// How many times rarer a domain is balanced by a CPU that is busy; 32 before v5.10.
+    busy_factor = 16, U32;
+    /// How much busier than the local group another must be, in percent of it; of domains above the LLC, 125 before v5.10.
+    imbalance_pct = 117, 100..=10_000;
     /// Tasks moved in one go.
     nr_migrate = 32, U32;
     /// Slice a CPU takes from a quota pool, us.

@@ -9,7 +9,7 @@ use schedlab_topology::{CpuId, CpuMask, PerCpu};
 
 use super::levels::Level;
 use super::{Ring, SchedDomain, SdFlags};
-use crate::{AsymDomains, BusyFactor, DomainFlags, Feature, ImbalancePct, Kernel, PreferSibling, WakeCap};
+use crate::{AsymDomains, DomainFlags, Feature, Kernel, PreferSibling, WakeCap};
 
 /// A domain of `cpu` on a rung, not yet linked and without groups.
 pub(super) fn sd_init(kernel: &Kernel, level: &Level, number: usize, cpu: CpuId) -> SchedDomain {
@@ -38,10 +38,7 @@ pub(super) fn sd_init(kernel: &Kernel, level: &Level, number: usize, cpu: CpuId)
     if prefer_sibling {
         flags = flags.with(SdFlags::PREFER_SIBLING);
     }
-    let default_pct = match kernel.rules.imbalance_pct {
-        ImbalancePct::Pct125 => 125,
-        ImbalancePct::Pct117 => 117,
-    };
+    let default_pct = kernel.tunables.imbalance_pct as u32;
     let (imbalance_pct, cache_nice_tries, busy_idx, idle_idx) = if flags.has(SdFlags::SHARE_CPUCAPACITY) {
         (110, 0, 0, 0)
     } else if flags.has(SdFlags::SHARE_LLC) {
@@ -71,15 +68,7 @@ pub(super) fn sd_init(kernel: &Kernel, level: &Level, number: usize, cpu: CpuId)
         groups: Ring::default(),
         min_interval: weight,
         max_interval: 2 * weight,
-        busy_factor: match kernel.rules.busy_factor {
-            BusyFactor::By64 => 64,
-            BusyFactor::By32 => 32,
-            BusyFactor::By16 => 16,
-            BusyFactor::By8 => 8,
-            BusyFactor::By4 => 4,
-            BusyFactor::By2 => 2,
-            BusyFactor::By1 => 1,
-        },
+        busy_factor: kernel.tunables.busy_factor as u32,
         imbalance_pct,
         cache_nice_tries,
         busy_idx,
