@@ -202,7 +202,7 @@ fn without_a_quota_a_throttled_group_runs_again() {
 }
 
 #[test]
-fn a_group_is_throttled_as_a_recording_shows() {
+fn a_group_is_throttled_and_let_go_on_by_the_driver() {
     for kernel in ALL {
         let mut lab = Lab::new(kernel, "1x1x1");
         let (tg, tasks) = group_of(&mut lab, TgId::ROOT, NICE_0_LOAD, 2);
@@ -210,7 +210,7 @@ fn a_group_is_throttled_as_a_recording_shows() {
         lab.run(20 * MS);
         for &task in &tasks {
             let now = lab.time();
-            lab.sched.throttle_as_recorded(task, tg, now);
+            lab.sched.apply_throttle(task, tg, now);
             lab.sched.check();
         }
         assert!(tasks.iter().all(|&task| lab.sched.throttled_hierarchy_of(task)), "{kernel}");
@@ -218,7 +218,7 @@ fn a_group_is_throttled_as_a_recording_shows() {
         lab.settle();
         assert_eq!(lab.shares(&[tasks[0], tasks[1], other], 100 * MS), [0, 0, 1000], "{kernel}");
         let now = lab.time();
-        lab.sched.unthrottle_as_recorded(tasks[1], now);
+        lab.sched.apply_unthrottle(tasks[1], now);
         lab.sched.check();
         let shares = lab.shares(&[tasks[0], tasks[1], other], 5_000 * MS);
         check_shares(kernel, &shares, &[250, 250, 500], 10);

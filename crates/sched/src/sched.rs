@@ -10,9 +10,9 @@ use crate::domain::capacity_orig;
 use crate::group_sums::GroupSums;
 use crate::level::entity_of;
 use crate::{
-    BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, Looked,
-    NICE_0_LOAD, Newidle, Reason, Rq, RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup, TgId, Took,
-    Watched,
+    BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, KernelMover,
+    Looked, Mover, NICE_0_LOAD, Newidle, Reason, Rq, RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup,
+    TgId, Took, Watched,
 };
 
 /// The scheduler of one machine under one kernel.
@@ -76,8 +76,8 @@ pub struct Sched {
     pub balance_reasons: Vec<Reason>,
     /// It did.
     pub keeps_balance_reasons: bool,
-    /// Balancing decides and leaves its marks, but moves nothing: a recording shows the moves.
-    pub balance_watches: bool,
+    /// Carries out the moves that no caller asks for.
+    pub mover: &'static dyn Mover,
     /// CPUs with so many RT tasks that they may have some to give.
     pub nr_rt_overloaded: u32,
     /// How far the interrupts are by which those in domains are asked to push, and those that are isolated.
@@ -151,7 +151,7 @@ impl Sched {
             newidle_log: Vec::new(),
             balance_reasons: Vec::new(),
             keeps_balance_reasons: false,
-            balance_watches: false,
+            mover: &KernelMover,
             nr_rt_overloaded: 0,
             rt_push_loops: Default::default(),
             rt_period_active: false,

@@ -47,7 +47,7 @@ impl Shadow {
             if self.runs(task) {
                 self.budget_timers.ended(cpu);
             }
-            self.sched.throttle_dl_as_recorded(task, now);
+            self.sched.apply_dl_throttle(task, now);
         }
         self.generation += 1;
         queued.into_iter().filter(|&task| !self.runs(task)).collect()
@@ -57,7 +57,7 @@ impl Shadow {
     pub(crate) fn replenish(&mut self, task: TaskId, now: Time) -> bool {
         let was = self.sched.task(task).dl_throttled && self.sched.class_of(task) == Class::Dl;
         if was {
-            self.sched.replenish_dl_as_recorded(task, now);
+            self.sched.apply_dl_replenishment(task, now);
             self.generation += 1;
         }
         was

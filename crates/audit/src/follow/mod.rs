@@ -31,5 +31,6 @@ pub mod slack;
 pub mod sync_flags;
 pub mod turn;
 pub mod turns;
+pub(crate) mod unmoved;
 pub mod unseen;
 pub mod yields;

@@ -19,7 +19,7 @@ impl Shadow {
     /// A task is runnable and does not run on; if its group has a quota, the group is out of it.
     pub fn throttle(&mut self, task: TaskId, now: Time) {
         if let Some(tg) = self.limit_of(task) {
-            self.sched.throttle_as_recorded(task, tg, now);
+            self.sched.apply_throttle(task, tg, now);
             self.generation += 1;
         }
     }
@@ -31,7 +31,7 @@ impl Shadow {
             && self.sched.task(task).cpu == cpu
             && self.sched.throttled_hierarchy_of(task);
         if was {
-            self.sched.unthrottle_as_recorded(task, now);
+            self.sched.apply_unthrottle(task, now);
         }
         was
     }

@@ -25,6 +25,7 @@ use crate::follow::scan_limits::ScanLimits;
 use crate::follow::slack::Slack;
 use crate::follow::sync_flags::SyncFlags;
 use crate::follow::turn::Turns;
+use crate::follow::unmoved::Unmoved;
 use schedlab_recording::AffinityHint;
 use schedlab_recording::{Policies, PolicyKind};
 
@@ -209,7 +210,7 @@ impl Shadow {
     /// A machine about which nothing is known yet.
     pub fn new(topology: &Topology, kernel: &Kernel, hints: Vec<AffinityHint>) -> Shadow {
         let mut sched = Sched::new(topology, kernel, TOOK, 1);
-        sched.balance_watches = true;
+        sched.mover = &Unmoved;
         // No event shows when the kernel throttles real-time tasks, and no timer would unthrottle them here. No event
         // shows a budget either, which may end by a timer: `budget_timers` keeps track of those.
         sched.kernel.features.set(Feature::HrtickDl, false);

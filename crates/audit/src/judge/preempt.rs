@@ -111,7 +111,8 @@ impl<S: Listener> Audit<S> {
     fn apply_answer(&mut self, at: CpuId, task: TaskId, ours: bool, asked: bool) {
         let sched = &mut self.shadow.sched;
         if ours != asked && sched.kernel.rules.policy == FairPolicy::Cfs {
-            sched.preempt_as_recorded(at, task, asked);
+            let decision = sched.preempt_with_answer(at, task, asked);
+            sched.apply_preempt(at, &decision);
             learn(&mut self.shadow, at, task, asked);
         }
     }

@@ -13,21 +13,25 @@ impl Sched {
     ///
     /// Kernel: load_balance(), kernel/sched/fair.c, v6.12.
     pub fn apply_balance(&mut self, decision: &BalanceDecision, now: Time) {
-        let cause = match decision.idle {
-            IdleType::NewlyIdle => MigrationCause::NewlyIdle,
-            _ if self.nohz_balancing.is_some() => MigrationCause::Nohz,
-            _ => MigrationCause::Periodic,
-        };
-        let moves = !self.balance_watches;
-        // Its lock is taken and its clock read, whether anything can be moved or not.
+        self.read_clocks(decision, now);
+        self.apply_moves(decision, now);
+        self.apply_marks(decision);
+    }
+
+    /// Sets what the pass leaves behind and moves nothing.
+    pub fn apply_balance_marks(&mut self, decision: &BalanceDecision, now: Time) {
+        self.read_clocks(decision, now);
+        self.apply_marks(decision);
+    }
+
+    /// The lock of each source is taken and its clock read, whether anything can be moved or not.
+    fn read_clocks(&mut self, decision: &BalanceDecision, now: Time) {
         for &src in &decision.sources {
             self.update_rq_clock(src, now);
         }
-        if let Some(src) = decision.src
-            && moves
-        {
-            self.apply_steps(decision.cpu, src, &decision.steps, cause, now);
-        }
+    }
+
+    fn apply_marks(&mut self, decision: &BalanceDecision) {
         let sd = self.domains.sd_mut(decision.sd);
         sd.nr_balance_failed = decision.nr_balance_failed;
         sd.balance_interval = decision.balance_interval;
@@ -47,13 +51,6 @@ impl Sched {
             let shared = &mut self.domains.shared[shared.0 as usize];
             (shared.util_avg, shared.capacity) = (util, capacity);
         }
-        if let (true, Some(src)) = (decision.active && moves, decision.src) {
-            self.rqs[src].active_balance = true;
-            self.rqs[src].active_balance_llc = decision.active_llc;
-            let by = self.nohz_balancing.unwrap_or(decision.cpu);
-            self.stopper_asked(by, src);
-            self.effects.push(Effect::ActiveBalance { by, cpu: src, to: decision.cpu });
-        }
         let (cpu, examined, moved) = (decision.cpu, decision.examined, decision.moved);
         self.effects.push(Effect::Balanced { cpu, examined, moved });
         if self.keeps_balance_reasons {
@@ -64,12 +61,20 @@ impl Sched {
         }
     }
 
-    fn apply_steps(&mut self, by: CpuId, src: CpuId, steps: &[Step], cause: MigrationCause, now: Time) {
+    /// Moves the tasks and asks the stopper for the running one.
+    fn apply_moves(&mut self, decision: &BalanceDecision, now: Time) {
+        let Some(src) = decision.src else { return };
+        let cause = match decision.idle {
+            IdleType::NewlyIdle => MigrationCause::NewlyIdle,
+            _ if self.nohz_balancing.is_some() => MigrationCause::Nohz,
+            _ => MigrationCause::Periodic,
+        };
+        let by = decision.cpu;
         let mut batch: Vec<TaskId> = Vec::new();
-        if !steps.is_empty() {
+        if !decision.steps.is_empty() {
             self.effects.push(Effect::lock(by, Shared::Rq(src)));
         }
-        for step in steps {
+        for step in &decision.steps {
             match *step {
                 Step::Detach { task, to } => {
                     self.effects.push(Effect::write(by, Shared::Task(task)));
@@ -95,6 +100,13 @@ impl Sched {
                     }
                 }
             }
+        }
+        if decision.active {
+            self.rqs[src].active_balance = true;
+            self.rqs[src].active_balance_llc = decision.active_llc;
+            let by = self.nohz_balancing.unwrap_or(decision.cpu);
+            self.stopper_asked(by, src);
+            self.effects.push(Effect::ActiveBalance { by, cpu: src, to: decision.cpu });
         }
     }
 

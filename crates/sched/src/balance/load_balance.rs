@@ -58,7 +58,7 @@ impl Sched {
             }
         }
         let decision = self.decide_balance(cpu, sd, idle, now);
-        self.apply_balance(&decision, now);
+        self.mover.balance(self, &decision, now);
         decision
     }
 

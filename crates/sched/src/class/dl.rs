@@ -335,8 +335,8 @@ impl Sched {
         }
     }
 
-    /// A recording shows that a deadline task is out of budget: it could go on and does not.
-    pub fn throttle_dl_as_recorded(&mut self, task: TaskId, now: Time) {
+    /// Takes a deadline task off its queue until it is replenished, whatever is left of its budget.
+    pub fn apply_dl_throttle(&mut self, task: TaskId, now: Time) {
         let cpu = self.task(task).cpu;
         self.update_rq_clock(cpu, now);
         self.update_curr_dl(cpu);
@@ -344,8 +344,8 @@ impl Sched {
         self.task_mut(task).dl_throttled = true;
     }
 
-    /// A recording shows that a deadline task has a budget again; from when on, and until which deadline, it does not show.
-    pub fn replenish_dl_as_recorded(&mut self, task: TaskId, now: Time) {
+    /// Gives a deadline task a budget and a deadline that begin now, and queues it if it is runnable.
+    pub fn apply_dl_replenishment(&mut self, task: TaskId, now: Time) {
         let cpu = self.task(task).cpu;
         self.update_rq_clock(cpu, now);
         self.new_dl_period(task);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wakes_after_the_deadline_waits_for_the_next_period() {
+    fn a_task_woken_after_the_deadline_waits_for_the_next_period() {
         for (runs, name) in [(4, "with budget left"), (7, "without")] {
             let found = by_kernel("+NO_HRTICK_DL", |kernel| {
                 let (mut lab, task) = lab_with(kernel, 5, 10, 100);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wakes_too_late_for_his_budget_gets_another_or_keeps_a_part_of_it() {
+    fn a_task_woken_too_late_for_its_budget_gets_another_or_keeps_a_part_of_it() {
         let woken = |period: u64| {
             move |kernel: &str| {
                 let (mut lab, task) = lab_with(kernel, 5, 10, period);
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_to_the_class_goes_on_with_his_budget_until_the_deadline() {
+    fn a_task_back_in_the_class_goes_on_with_its_budget_until_the_deadline() {
         let found = by_kernel("", |kernel| {
             let (mut lab, task) = lab_with(kernel, 5, 10, 10);
             let policy = lab.sched.task(task).policy;
@@ -568,18 +568,18 @@ mod tests {
     }
 
     #[test]
-    fn who_is_recorded_to_be_out_of_budget_waits_in_no_queue_until_it_has_one_again() {
+    fn a_task_throttled_by_the_driver_is_in_no_queue_until_it_is_replenished() {
         let found = by_kernel("", |kernel| {
             let (mut lab, task) = lab_with(kernel, 50, 100, 100);
             let other = lab.hog("f", 0);
             lab.run(MS);
             let before = String::from(lab.running(0));
             let now = lab.time();
-            lab.sched.throttle_dl_as_recorded(task, now);
+            lab.sched.apply_dl_throttle(task, now);
             lab.sched.switch_to(CpuId(0), crate::Curr::Task(other), now);
             let rq = &lab.sched.rqs[CpuId(0)];
             let queued = (rq.nr_running, lab.sched.choose_next(CpuId(0)).next == crate::Curr::Task(other));
-            lab.sched.replenish_dl_as_recorded(task, now);
+            lab.sched.apply_dl_replenishment(task, now);
             let next = lab.sched.choose_next(CpuId(0)).next == crate::Curr::Task(task);
             format!("{before}, {queued:?}, {}, {next}", lab.sched.rqs[CpuId(0)].nr_running)
         });
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_the_rest_of_a_budget_waits_for_the_next() {
+    fn a_task_that_gives_up_the_rest_of_a_budget_waits_for_the_next() {
         let found = by_kernel("", |kernel| {
             let (mut lab, task) = lab_with(kernel, 5, 20, 20);
             lab.run(MS);

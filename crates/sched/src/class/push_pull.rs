@@ -136,11 +136,15 @@ impl Sched {
         while self.push_task(by, cpu, class, now) {}
     }
 
-    /// Pushes one task, and returns whether one moved; does nothing if a recording shows the moves.
+    /// Pushes one task, and returns whether one moved.
     pub(crate) fn push_task(&mut self, by: CpuId, cpu: CpuId, class: Class, now: Time) -> bool {
-        if self.balance_watches {
-            return false;
-        }
+        self.mover.push(self, by, cpu, class, now)
+    }
+
+    /// Decides about one task and moves it.
+    ///
+    /// Kernel: push_rt_task(), kernel/sched/rt.c, push_dl_task(), kernel/sched/deadline.c, v6.12.
+    pub(crate) fn decide_and_push(&mut self, by: CpuId, cpu: CpuId, class: Class, now: Time) -> bool {
         match self.decide_push(by, cpu, class) {
             Push::Nothing => false,
             Push::RunsHere => {
@@ -157,13 +161,19 @@ impl Sched {
         }
     }
 
-    /// Pulls tasks of a class that wait on other CPUs, or has them pushed; does nothing if a recording shows the moves.
+    /// Pulls tasks of a class that wait on other CPUs, or has them pushed.
     ///
     /// Kernel: balance_rt(), kernel/sched/rt.c, balance_dl(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn pull_tasks(&mut self, to: CpuId, class: Class, now: Time) {
-        if self.balance_watches || !self.rqs[to].active || class == Class::Rt && self.nr_rt_overloaded == 0 {
-            return;
+        if self.rqs[to].active && (class != Class::Rt || self.nr_rt_overloaded > 0) {
+            self.mover.pull(self, to, class, now);
         }
+    }
+
+    /// Decides about the tasks of each CPU and moves them.
+    ///
+    /// Kernel: pull_rt_task(), kernel/sched/rt.c, pull_dl_task(), kernel/sched/deadline.c, v6.12.
+    pub(crate) fn decide_and_pull(&mut self, to: CpuId, class: Class, now: Time) {
         if class == Class::Rt && self.kernel.has(Feature::RtPushIpi) {
             self.tell_cpu_to_push(to);
             return;
@@ -213,7 +223,7 @@ mod tests {
     use crate::{MigrationCause, NewTask, Policy};
 
     #[test]
-    fn who_is_woken_behind_another_is_pushed_but_not_who_is_moved_there() {
+    fn a_task_woken_behind_another_is_pushed_but_a_moved_one_is_not() {
         let found = |asleep: bool| {
             move |kernel: &str| -> String {
                 let mut lab = Lab::new(kernel, "1x1x3");
@@ -289,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_move_makes_room_for_one_of_his_priority_who_may_not() {
+    fn a_movable_task_makes_room_for_a_bound_one_of_its_priority() {
         let found = |bound: bool| {
             move |kernel: &str| -> String {
                 let mut lab = Lab::new(kernel, "1x1x2");

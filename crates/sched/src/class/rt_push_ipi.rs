@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_room_has_others_push_or_takes_from_them() {
+    fn a_cpu_with_room_pulls_or_has_others_push() {
         expect![[r#"
             v4.13..v6.12:  irq 1 1 pushes to 0 irq 2 irq 0 irq 2
             v7.2..v7.3:  0 takes of 1"#]]
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn one_round_serves_all_who_have_room_meanwhile() {
+    fn one_round_serves_all_cpus_that_have_room_meanwhile() {
         expect!["v4.13..v7.3:  irq 1 1 pushes to 0 irq 2 irq 0 irq 2"]
             .assert_eq(&by_kernel("+RT_PUSH_IPI", falls(&[6, 5, 4])));
     }

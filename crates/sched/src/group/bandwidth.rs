@@ -294,9 +294,9 @@ impl Sched {
         self.effects.push(Effect::Throttled { tg, cpu, on: true });
     }
 
-    /// A recording shows that a task could go on and does not, for lack of quota: the queue of its group, or of the
-    /// one above that has the quota, is throttled on its CPU if it was not. From v6.18 on only the task leaves.
-    pub fn throttle_as_recorded(&mut self, task: TaskId, tg: TgId, now: Time) {
+    /// Throttles the queue of a task's group, or of the one above that has the quota, on the task's CPU, whatever is
+    /// left of the quota. From v6.18 on only the task leaves. Nothing is asked to make way.
+    pub fn apply_throttle(&mut self, task: TaskId, tg: TgId, now: Time) {
         let cpu = self.task(task).cpu;
         self.update_rq_clock(cpu, now);
         self.bandwidth_used = true;
@@ -312,8 +312,8 @@ impl Sched {
         self.rqs[cpu].need_resched = asked;
     }
 
-    /// A recording shows that a task goes on: its groups have quota again on its CPU.
-    pub fn unthrottle_as_recorded(&mut self, task: TaskId, now: Time) {
+    /// Lets the queues of a task's group and of those above run again on the task's CPU. Nothing is asked to make way.
+    pub fn apply_unthrottle(&mut self, task: TaskId, now: Time) {
         let (cpu, mut level) = (self.task(task).cpu, Some(self.task(task).tg));
         self.update_rq_clock(cpu, now);
         let asked = self.rqs[cpu].need_resched;

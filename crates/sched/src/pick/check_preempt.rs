@@ -105,23 +105,22 @@ impl Sched {
         decision
     }
 
-    /// A recorded kernel that decides by virtual times answered otherwise than the decider did:
-    /// the one that came is preferred at the next pick if it preempted, and is not if it did not.
-    pub fn preempt_as_recorded(&mut self, cpu: CpuId, task: TaskId, preempts: bool) {
+    /// The decision of CFS for a woken task had its virtual time led to this answer: the woken entity is preferred at
+    /// the next pick if it preempts, and is not if it does not.
+    pub fn preempt_with_answer(&self, cpu: CpuId, task: TaskId, preempts: bool) -> PreemptDecision {
         let (se, pse) = self.matching(cpu, task);
-        if !preempts {
-            let cfs = self.line_of(pse);
-            if self.cfs(cfs).next == Some(pse) {
-                self.clear_buddies(cfs, pse);
-            }
-            return;
+        if preempts {
+            let then = Then { next_buddy: Some(pse), ..self.last_buddy(cpu, se) };
+            return self.fair(Reason::PreemptVruntime).with(then);
         }
-        let then = Then { next_buddy: Some(pse), ..self.last_buddy(cpu, se) };
-        self.apply_preempt(cpu, &self.fair(Reason::PreemptVruntime).with(then));
+        let preferred = self.cfs(self.line_of(pse)).next == Some(pse);
+        keep(Reason::KeepGranularity)
+            .with(Then { clear_buddies: preferred.then_some(pse), ..Then::default() })
     }
 
+    /// Carries out a decision about a task that was queued on `cpu`.
     #[inline]
-    fn apply_preempt(&mut self, cpu: CpuId, decision: &PreemptDecision) {
+    pub fn apply_preempt(&mut self, cpu: CpuId, decision: &PreemptDecision) {
         let then = &decision.then;
         if let Some(se) = then.next_buddy {
             self.set_next_buddy(se);

@@ -156,9 +156,8 @@ impl Sched {
                 }
                 if let Some(placement) = &decision.placement {
                     self.apply_search(wakeup, placement, now);
-                    // A recording contains masks by itself: kernel threads are bound again when their CPU is back.
-                    if placement.reason == Reason::Fallback && !self.balance_watches {
-                        self.widen_affinity(task, decision.cpu, now);
+                    if placement.reason == Reason::Fallback {
+                        self.mover.widen_affinity(self, task, decision.cpu, now);
                     }
                 }
                 if self.task(task).cpu != decision.cpu {
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_just_leaving_is_handed_to_his_own_cpu() {
+    fn a_task_that_is_just_leaving_is_handed_to_its_own_cpu() {
         check_all(
             "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
             "wake x prev=1 waker=waker leaving",
@@ -378,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_left_his_queue_stays() {
+    fn a_task_that_never_left_its_queue_stays() {
         check_all(
             "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
             "wake x prev=2 waker=waker queued",
@@ -412,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_wakes_himself() {
+    fn a_running_task_wakes_itself() {
         check_all(
             "llc0: 0[waker*] 1[] llc1: 2[] 3[]",
             "wake x prev=0 this=0 waker=x queued",

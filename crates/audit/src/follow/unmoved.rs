@@ -1,0 +1,24 @@
+//! Moves of tasks that the shadow decides about and leaves to the recording.
+
+use schedlab_sched::{BalanceDecision, Class, Mover, Sched};
+use schedlab_topology::CpuId;
+use schedlab_units::{TaskId, Time};
+
+/// The recording shows which tasks move, and where to.
+#[derive(Debug)]
+pub(crate) struct Unmoved;
+
+impl Mover for Unmoved {
+    fn balance(&self, sched: &mut Sched, decision: &BalanceDecision, now: Time) {
+        sched.apply_balance_marks(decision, now);
+    }
+
+    fn push(&self, _: &mut Sched, _: CpuId, _: CpuId, _: Class, _: Time) -> bool {
+        false
+    }
+
+    fn pull(&self, _: &mut Sched, _: CpuId, _: Class, _: Time) {}
+
+    /// A recording contains masks by itself: kernel threads are bound again when their CPU is back.
+    fn widen_affinity(&self, _: &mut Sched, _: TaskId, _: CpuId, _: Time) {}
+}
