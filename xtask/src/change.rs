@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn simulated_changes_are_told_by_sign_and_size() {
+    fn simulated_changes_are_reported_by_sign_and_size() {
         let change = |before, after, p| Change { before, after, p, open: 0.4 };
         let mut tally = Tally::default();
         let recorded = change(100.0, 200.0, 0.0);

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_names_the_most_frequent_are_told() {
+    fn of_many_names_the_most_frequent_are_reported() {
         let counts = |names: &[(&str, u64)]| names.iter().map(|&(name, n)| (name.to_owned(), n)).collect();
         assert_eq!(most_first(&counts(&[("a", 1), ("b", 3), ("c", 1)])), "b 3, a 1, c 1");
         let many = [("a", 9), ("b", 8), ("c", 7), ("d", 6), ("e", 5), ("f", 2), ("g", 1)];

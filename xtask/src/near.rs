@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_told_by_their_counts_alone() {
+    fn rows_are_reported_by_their_counts_alone() {
         let row = |wakeups: f64, latency: f64| {
             let mut row = [100.0; ROWS.len()];
             row[4] = wakeups;

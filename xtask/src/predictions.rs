@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn results_read_back_and_a_lost_sign_is_told() {
+    fn results_read_back_and_a_lost_sign_is_reported() {
         let rows = row::parse(ROWS, &read(&source::root().join(ROWS)).unwrap()).unwrap();
         let change = |change: f64| Found {
             foretold: Foretold {

@@ -6,7 +6,7 @@
 use crate::source;
 
 /// A word, and what to write instead.
-const WORDS: [(&str, &str); 13] = [
+const WORDS: [(&str, &str); 20] = [
     ("tells", "shows, contains, reports"),
     ("told", "shown, recorded, reported"),
     ("heed", "use, follow"),
@@ -18,6 +18,13 @@ const WORDS: [(&str, &str); 13] = [
     ("he", "it"),
     ("his", "its"),
     ("him", "it"),
+    ("those who", "tasks that, CPUs that"),
+    ("all who", "all tasks that"),
+    ("some who", "some tasks that"),
+    ("one who", "a task that"),
+    ("by who", "by the task that"),
+    ("of who", "of the task that"),
+    ("for who", "for callers that"),
     ("hangs on", "depends on"),
     ("for all we know", "presumably"),
 ];

@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_of_no_known_kernel_are_told_apart() {
+    fn parameters_of_no_known_kernel_are_distinguished() {
         for (line, unknown) in [
             ("BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro quiet\n", vec![]),
             ("console=ttyS0 sched_verbose schedstats=enable preempt=lazy", vec![]),

@@ -93,7 +93,7 @@ mod tests {
     use schedlab_trace::read::{Record, ftrace};
 
     #[test]
-    fn who_is_woken_by_interrupts_alone_stands_by() {
+    fn a_task_woken_by_interrupts_alone_stands_by() {
         let text = "\
  <idle>-0 [000] d.s2. 1.000000: sched_waking: comm=rcu_preempt pid=15 prio=120 target_cpu=001
  <idle>-0 [001] dNh2. 1.000010: sched_wakeup: comm=rcu_preempt pid=15 prio=120 target_cpu=001

@@ -55,7 +55,7 @@ fn equal_traces_do_not_part() {
 }
 
 #[test]
-fn the_first_decision_that_parts_is_told_with_both_reasons() {
+fn the_first_decision_that_parts_is_reported_with_both_reasons() {
     let difference = compare(&forks(100, "IDLEST", [1, 2]), &forks(500, "STAY_LOCAL", [1, 3]));
     let first = difference.first.clone().expect("they part");
     assert_eq!((first.task.as_str(), first.step, first.pids), ("work", 1, [102, 502]));

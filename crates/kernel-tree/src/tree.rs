@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_told() {
+    fn what_is_no_tree_is_reported() {
         let new = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n";
         let old = "VERSION = 4\nPATCHLEVEL = 19\nSUBLEVEL = 1\n";
         assert_eq!(opened("a", new, &FILES), Ok("7.3.4".into()));

@@ -34,7 +34,7 @@ fn a_tree_and_its_rules_are_equal() {
 }
 
 #[test]
-fn a_rule_that_is_turned_over_is_seen_and_told_in_few_operations() {
+fn a_rule_that_is_turned_over_is_seen_and_reported_in_few_operations() {
     let Some(plan) = plan("plain", "+NO_DELAY_DEQUEUE") else { return };
     let ended = run(&plan).unwrap();
     assert!(!ended.equal());

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_while_a_line_moves_waits() {
+    fn a_cpu_that_asks_while_a_line_moves_waits() {
         let mut lines = lines();
         assert_eq!(lines.write(0, CpuId(4), 1, 1_000), Took { waited: 0, moved: 100 });
         assert_eq!(lines.write(0, CpuId(2), 1, 1_040), Took { waited: 60, moved: 100 });

@@ -193,7 +193,7 @@ impl Sink for Learner {
             self.lags.cpus(self.cpus.len());
         }
         self.hears(event);
-        self.see_who_runs(event);
+        self.see_running(event);
         let unasked = self.makes_way_unasked(event);
         if unasked || is_of_tick(event) {
             self.programs.learned.ticks.mark(event.time, event.cpu, unasked);

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_at_any_time_tells_nothing() {
+    fn what_comes_at_any_time_shows_nothing() {
         let anywhere: Vec<u64> = (0..400).map(|number| number * 1237 % 4000).collect();
         check(&anywhere, None);
         let half: Vec<u64> = anywhere.iter().map(|us| if us % 2 == 0 { 100 } else { *us }).collect();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn where_slices_end_at_any_time_the_rest_tells_if_it_is_in_one_half() {
+    fn where_slices_end_at_any_time_the_rest_shows_if_it_is_in_one_half() {
         let slices = ticks(&(0..400).map(|number| number * 1237 % 4000).collect::<Vec<_>>(), true);
         let late = [0, 10, 20, 400, 900, 1300, 1700, 1900];
         for (others, since) in [(late.repeat(3), Some(1000)), (late.to_vec(), None)] {

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_mostly_leaves_early_yields() {
+    fn a_task_that_mostly_leaves_early_yields() {
         assert!(yields(&[100, 90, 1000]));
         assert!(!yields(&[100, 90]), "not often enough");
         assert!(!yields(&[100, 90, 100, 4000, 3000, 1100, 4000]), "mostly at the end of slices");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_tells_once_who_came() {
+    fn a_cpu_reports_once_which_task_came() {
         let mut yields = Yields::default();
         yields.cpus(2);
         yields.arrives(CpuId(1));

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_next_pays_for_the_way_there_unless_asked_for_lazily() {
+    fn the_next_task_pays_for_the_way_there_unless_asked_for_lazily() {
         let mut drawn = draw("v6.12", "1x1x2 | 0[a*]");
         let sched = &mut drawn.sched;
         let cpu = CpuId(0);

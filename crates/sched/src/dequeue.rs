@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_rises_to_who_waits_when_a_task_leaves_and_stays_if_it_comes_back_to_its_place() {
+    fn the_floor_rises_to_the_waiting_task_when_one_leaves_and_stays_if_it_comes_back() {
         let risen = |kernel: &str| {
             let by = [false, true].map(|moves| {
                 let mut drawn = draw(kernel, "1x1x8 | 0[a* b]");

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_sent_to_a_cpu_that_leaves_falls_back_until_domains_leave_it_out() {
+    fn a_task_sent_to_a_cpu_that_leaves_falls_back_until_domains_leave_it_out() {
         let told = |kernel: &str| -> String {
             let mut lab = Lab::new(kernel, "1x1x4");
             let spec = lab.spec();

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_goes_idle_keeps_its_timer_for_who_is_on_the_way() {
+    fn a_cpu_that_goes_idle_keeps_its_timer_for_a_task_on_the_way() {
         let kept = |pending: bool| {
             let mut sched = draw("v7.2", "1x1x8 | 0[a*]").sched;
             let cpu = CpuId(0);

@@ -114,7 +114,7 @@ impl Lab {
     /// The running task sleeps.
     pub(crate) fn sleep(&mut self, task: TaskId) {
         let cpu = self.sched.task(task).cpu;
-        assert_eq!(self.running(cpu.0), self.names[task.index()], "only who runs can sleep");
+        assert_eq!(self.running(cpu.0), self.names[task.index()], "only the running task can sleep");
         self.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible));
         self.settle();
     }

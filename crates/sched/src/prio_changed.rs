@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rises_asked_whoever_runs_up_to_v5_5_and_who_falls_and_waits_nobody() {
+    fn a_raised_task_asked_the_running_one_up_to_v5_5_and_a_lowered_one_that_waits_asks_none() {
         let nice = |drawing: &'static str, name: &'static str, nice: i8| {
             asked(drawing, move |drawn| {
                 let task = drawn.task(name);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_becomes_real_time_while_he_runs_is_asked_or_not() {
+    fn a_running_task_that_becomes_real_time_is_asked_or_not() {
         let found = asked("1x1x1 | 0[a* b]", |drawn| {
             let a = drawn.task("a");
             drawn.sched.set_policy(CpuId(0), a, Policy::Fifo(5), NOW);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn who_becomes_fair_while_he_runs_is_asked() {
+    fn a_running_task_that_becomes_fair_is_asked() {
         let found = asked("1x1x1 | 0[a* b]", |drawn| {
             set_policy(drawn, "a", Policy::Fifo(5));
             let a = drawn.task("a");

@@ -135,7 +135,7 @@ mod tests {
     /// One of two runs and is ahead; half its weight makes it twice as far from the average, which stays where it was.
     /// If it is placed again, it is so around the average as its new weight has moved it, by a lag that is 4/3 of that.
     #[test]
-    fn who_runs_gets_ahead_with_less_weight_and_more_so_where_it_is_placed_again() {
+    fn the_running_task_gets_ahead_with_less_weight_and_more_so_where_it_is_placed_again() {
         for (kernel, sixths) in [("v6.12", 3), ("v6.17", 4), ("v6.18", 4), ("v7.2", 3)] {
             let mut lab = Lab::new(kernel, "1x1x1");
             let tasks = [lab.hog("a", 0), lab.hog("b", 0)];

@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_cpu_that_stays_idle_tells_of_its_core_again_or_not() {
+    fn an_idle_cpu_that_stays_idle_shows_of_its_core_again_or_not() {
         let told = |kernel: &str| {
             let mut drawn = draw(kernel, "1x1x2x2 | 2[a*] 3[b*]");
             drawn.sched.schedule(CpuId(0), Deactivate::Yielded, NOW);

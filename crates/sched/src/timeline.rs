@@ -99,7 +99,7 @@ impl Sched {
         }
     }
 
-    /// Moves some who wait in a queue in virtual time, each so many times its own amount; deadlines stay. They are in
+    /// Moves some entities of a queue in virtual time, each by a multiple of its own amount; deadlines stay. They are in
     /// the order of the time line. EEVDF only, whose order is that of deadlines.
     pub fn shift_vruntimes(&mut self, cfs: CfsRqId, some: &[(SeId, i64)], times: i64) {
         debug_assert!(self.is_eevdf(), "by deadlines");

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_looked_at_is_told_once() {
+    fn what_was_looked_at_is_reported_once() {
         let told = |looked: &mut Looked| {
             let mut cpus = Vec::new();
             looked.take(|word, set| {

@@ -140,7 +140,7 @@ impl Sched {
         sums.zero.wrapping_add(offset as u64)
     }
 
-    /// V of a queue as it is, for who only looks: nothing is moved.
+    /// V of a queue as it is, for callers that only read it: nothing is moved.
     pub fn seen_avg_vruntime(&self, cfs: CfsRqId) -> u64 {
         let sums = self.avg_sums(cfs);
         sums.zero.wrapping_add(sums.offset() as u64)

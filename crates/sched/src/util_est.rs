@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_used_more_than_his_cpu_has_keeps_his_estimate_until_v7_2() {
+    fn a_task_that_used_more_than_its_cpu_has_keeps_its_estimate_until_v7_2() {
         let after = |kernel: &str| {
             let mut drawn = draw(kernel, "1x1x2:capacity=0/446 | 0[a*] 1[]");
             let a = drawn.task("a");

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_that_changed_are_told_the_most_first() {
+    fn shares_that_changed_are_reported_the_most_first() {
         let here = side(&[(1, "wakeup", "A"), (2, "wakeup", "A"), (3, "wakeup", "B"), (4, "wakeup", "B")]);
         let there = side(&[(1, "wakeup", "A"), (2, "wakeup", "C"), (3, "wakeup", "C"), (4, "wakeup", "B")]);
         let shares = here.shares(&there, 2.0);

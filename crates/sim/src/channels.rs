@@ -29,7 +29,7 @@ use crate::wait::Pipe;
 
 /// How long a call on a socket holds its lock, ns.
 const SOCKET_HELD: u64 = 100;
-/// How long one who queues up to wait holds the lock of the queue, ns.
+/// How long a task that queues up to wait holds the lock of the queue, ns.
 const WAITERS_HELD: u64 = 50;
 
 impl<S: Scheduler> Engine<'_, S> {

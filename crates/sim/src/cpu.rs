@@ -230,7 +230,7 @@ impl Passes {
 pub(crate) struct CoreState {
     /// How many of its CPUs are busy.
     pub busy: u32,
-    /// Bytes that those who run on it want of its cache.
+    /// Bytes of its cache that the tasks on it want.
     pub wanted: u64,
     /// Clock of what others pushed through its cache.
     pub clock: EvictionClock,

@@ -187,8 +187,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// first waiter is woken.
     pub fn unlock_kernel(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
         let holds = &mut self.tasks[task.index()].holds;
-        let place =
-            holds.iter().rposition(|&held| held == lock).expect("a mutex is given back by who holds it");
+        let place = holds.iter().rposition(|&held| held == lock).expect("the owner unlocks a mutex");
         holds.remove(place);
         let at_once = self.turns.is_none();
         let given = self.kernel_mutex(lock).give(task, at_once);

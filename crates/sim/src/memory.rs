@@ -1,4 +1,4 @@
-//! Where pages lie, and who streams through them.
+//! Which node each page is on, and which tasks stream through it.
 //!
 //! A page has no node until it is touched; then it is on the node of the CPU that touched it. From a second later on
 //! NUMA balancing passes over all memory, and pages found on another node than their task are moved to the task's node

@@ -3,8 +3,8 @@
 //! The requesting task pays for a system call. A task that is frozen continues its work in the kernel and stops on its
 //! way to user mode; a sleeping one stays asleep, and stops when it is woken.
 //!
-//! Left out: that who sets the CPUs of a task that runs waits until the stopper has moved it, and that a sleeper is woken to
-//! be frozen.
+//! Left out: a task that sets the CPUs of a running one waits until the stopper has moved it, and a sleeper is woken to be
+//! frozen.
 //!
 //! Kernel: do_freezer_trap(), kernel/signal.c; sched_setaffinity(), kernel/sched/syscalls.c, v6.12.
 

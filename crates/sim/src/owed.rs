@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn any_who_owes_pays_first_who_runs_and_a_sleeper_has_it_paid_where_the_waiter_sleeps() {
+    fn any_task_that_owes_pays_the_runner_first_and_a_sleeper_where_the_waiter_sleeps() {
         for (first_sleeps, expected) in [(false, [0, 1]), (true, [1, 2])] {
             let mut w = WorkloadBuilder::new("test");
             let sem = w.sem("sem", 0);

@@ -1,4 +1,4 @@
-//! What CPUs share: where its lines are, and who pays for bringing them.
+//! What CPUs share: where its cache lines are, and which CPU pays for fetching them.
 //!
 //! The scheduler says what it touched ([`schedlab_sched::Shared`]); so do the parts of the engine that stand for the
 //! rest of the kernel. [`schedlab_machine::SharedLines`] knows where each object is. How many lines of it a path

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn who_brings_lag_from_its_past_takes_the_cpu_of_its_waker() {
+    fn a_task_with_lag_from_its_past_takes_the_cpu_of_its_waker() {
         let preempted = |kernel: &str, lag: Duration| {
             let mut w = WorkloadBuilder::new("test");
             let (wakes, waits) = wakes_and_waits(&mut w, false);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interrupt_that_ends_a_sleep_comes_where_it_is_told_to() {
+    fn the_interrupt_that_ends_a_sleep_comes_where_it_is_set_to() {
         /// On which CPU each wake-up of the sleeper began.
         #[derive(Default)]
         struct Woken(Vec<CpuId>);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_to_its_waker_is_bound_to_his_cpu_and_that_is_no_move() {
+    fn a_task_that_comes_to_its_waker_is_bound_to_its_cpu_and_that_is_no_move() {
         let Queued(cpu, is_moved) = queued(None, true);
         assert_eq!((cpu, is_moved), (Some(CpuId(0)), false));
     }

@@ -69,7 +69,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 const VARY: [&str; 2] = ["workload.loops=1,2", "kernel.base_slice_ns=1000000,3000000"];
 
 #[test]
-fn whoever_runs_it_makes_the_same_bytes() {
+fn any_number_of_workers_makes_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(&VARY);
     assert_eq!((plan.points(), plan.chunks()), (16, 6));

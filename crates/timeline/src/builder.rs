@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_say_who_ran_from_when_and_how_it_left() {
+    fn stretches_say_what_ran_from_when_and_how_it_left() {
         let (head, chunks) = build(TRACE, 1000);
         assert_eq!(head.tasks.name, ["idle", "unknown", "main", "work"]);
         let [chunk] = &chunks[..] else { panic!("one chunk") };
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_ran_where_a_switch_is_missing_is_unknown() {
+    fn the_task_that_ran_where_a_switch_is_missing_is_unknown() {
         let text = "\
             a-1 [000] 1.000000: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 next_prio=120\n\
             c-3 [000] 1.000005: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 prev_state=S ==> next_comm=a next_pid=1 next_prio=120\n";

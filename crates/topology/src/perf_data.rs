@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_perf_tells_siblings_alone() {
+    fn an_old_perf_shows_siblings_alone() {
         let mut cpus = Vec::new();
         texts(&mut cpus, &["0-3"]);
         texts(&mut cpus, &["0-1", "2-3"]);

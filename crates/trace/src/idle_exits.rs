@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn who_acts_after_a_wakeup_was_let_run_then() {
+    fn a_task_that_acts_after_a_wakeup_ran_then() {
         let lines = [IDLES, FIRST, SLEEPS, WAKING, WAKEUP, OTHERS, ACTS];
         check(&lines, &[(WAKEUP, SWITCH)], [1, 1, 0]);
     }
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_known_to_be_awake_is_not_let_run() {
+    fn a_task_not_known_to_be_awake_is_not_run() {
         check(&[IDLES, FIRST, SLEEPS, OTHERS, ACTS], &[], [2, 0, 0]);
         check(&[IDLES, FIRST, SLEEPS, WAKING, WAKEUP, "CPU:1 [LOST 2 EVENTS]", ACTS], &[], [2, 0, 0]);
     }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_long_ago_is_not_changed() {
+    fn what_was_reported_long_ago_is_not_changed() {
         let late = ACTS.replace("1.006", "1.106");
         let between = OTHERS.replace("1.005", "1.105");
         let lines = [IDLES, FIRST, SLEEPS, WAKING, WAKEUP, &between, &late];

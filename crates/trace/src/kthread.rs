@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_elsewhere_is_no_kernel_thread_but_a_worker() {
+    fn a_per_cpu_name_that_runs_elsewhere_is_a_worker() {
         for (name, cpu, disproved) in [
             ("watchdog/0", 1, true),
             ("watchdog/0", 0, false),

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_before_it_runs_again_was_asleep() {
+    fn a_task_woken_before_it_runs_again_was_asleep() {
         for (case, text, expected) in [
             ("it was being woken", "1 wakeup x, 10 waking bb, 11 bb > ccc, 12 wakeup bb, 13 ccc > bb", "SR"),
             ("and left a CPU idle", "1 wakeup x, 10 waking bb, 11 bb > idle, 12 wakeup bb", "S"),

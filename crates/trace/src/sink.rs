@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn state_is_told_only_to_who_names_it() {
+    fn state_is_written_only_to_sinks_that_ask_for_it() {
         assert!(Filter::new(["sched_switch", "pelt_*"], Vec::new()).wants_state());
         assert!(!Filter::new(["sched_switch"], Vec::new()).wants_state());
         assert!(!Filter::new([], Vec::new()).wants_state());

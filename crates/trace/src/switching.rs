@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_within_a_switch_is_of_who_comes() {
+    fn an_event_within_a_switch_is_of_the_next_task() {
         let flush = "t-1 [000] d..2. 1.000001: tlb_flush: pages=0 reason=flush on task switch (0)";
         let fpu = "t-1 [000] d..2. 1.000002: x86_fpu_regs_deactivated: x86/fpu: 0xffff88811241d1c0 load: 1";
         let next = "u-2 [000] ..... 1.000003: sys_exit: NR 1 = 1";
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn who_acts_otherwise_came_back_by_a_switch_that_nobody_saw() {
+    fn a_task_that_acts_otherwise_came_back_by_an_unrecorded_switch() {
         let call = "t-1 [000] ..... 1.000001: sys_enter: NR 1 (1, 2, 3)";
         let wakes = "t-1 [000] d..3. 1.000001: sched_waking: comm=b pid=9 prio=120 target_cpu=001";
         let interrupt = "t-1 [000] d.h2. 1.000001: hrtimer_cancel: hrtimer=00000000a";

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_probe_tells_its_place_and_its_fields() {
+    fn a_probe_shows_its_place_and_its_fields() {
         let probe = Unknown::new(
             "sel",
             "(select_task_rq_fair+0x4/0x29c0) pid=1333 prev=5 fl=0x4 mask=0xffffffffffffffff pllc=-1 grp=none",

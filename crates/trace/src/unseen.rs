@@ -66,7 +66,7 @@ mod tests {
     use crate::read::{Record, ftrace};
 
     #[test]
-    fn who_runs_without_having_been_switched_to_tells_of_a_switch() {
+    fn a_task_that_runs_without_a_switch_shows_that_one_is_missing() {
         let switch = |time: &str, prev: u32, next: u32| {
             format!(
                 "t-{prev} [000] {time}: sched_switch: prev_comm=t prev_pid={prev} prev_prio=120 prev_state=S ==> \

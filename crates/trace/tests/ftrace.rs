@@ -125,7 +125,7 @@ fn a_summary_counts_what_was_read() {
 }
 
 #[test]
-fn an_error_of_the_output_is_told_at_the_end() {
+fn an_error_of_the_output_is_reported_at_the_end() {
     struct Full;
     impl std::io::Write for Full {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {

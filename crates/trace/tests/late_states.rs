@@ -30,7 +30,7 @@ fn leave_idle_as_runnable(events: &[Event]) -> usize {
 }
 
 #[test]
-fn sleepers_are_told_from_tasks_out_of_quota() {
+fn sleepers_are_distinguished_from_tasks_out_of_quota() {
     for (name, recorded, meant) in [
         ("between/5.10/2x2x4/sleepers", 390, 0),
         ("between/5.10/2x2x4/pipes", 53, 0),

@@ -129,7 +129,7 @@ fn a_recording_through_a_pipe_is_read_like_a_file() {
 }
 
 #[test]
-fn losses_and_damage_are_told_where_they_are() {
+fn losses_and_damage_are_reported_where_they_are() {
     let file = recording();
     let (start, size) = data(&file);
     let mut records = file[start..start + size].to_vec();
@@ -226,7 +226,7 @@ fn what_is_no_perf_data_is_refused() {
 }
 
 #[test]
-fn switches_tell_who_ran_before_and_after() {
+fn switches_show_what_ran_before_and_after() {
     let mut current = [None; 2];
     for record in read(&recording()) {
         let Record::Event(event) = record else { panic!("{record:?}") };

@@ -94,7 +94,7 @@ fn a_recording_holds_what_trace_cmd_reports() {
 }
 
 #[test]
-fn a_clock_that_does_not_count_time_is_told() {
+fn a_clock_that_does_not_count_time_is_reported() {
     // The numbers that convert cycles to nanoseconds are a separate option.
     let known = [&14u16.to_le_bytes()[..], &8u32.to_le_bytes(), &[1, 0, 0, 0, 0, 0, 0, 0]].concat();
     for (clock, option, is_told) in [

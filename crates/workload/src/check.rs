@@ -1,7 +1,7 @@
 //! What must hold of a workload before it is run.
 //!
 //! An engine trusts a checked workload: ids index their tables, loops nest, locks
-//! are given back by who took them, barriers can fill. Each sentence of
+//! are unlocked by the task that took them, barriers can fill. Each sentence of
 //! [`Fault`] is one way to break that.
 
 mod flow;

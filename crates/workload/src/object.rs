@@ -57,7 +57,7 @@ pub enum MutexKind {
     Kernel,
     /// A lock of user space that is spun for in user mode.
     Spin {
-        /// CPU time that who finds it taken spins before it sleeps.
+        /// CPU time that a task spins for it before it sleeps.
         spin: Duration,
         /// How long it then sleeps before it tries again; zero: until the lock is given back.
         sleep: Duration,

@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_are_told_apart_by_what_they_share() {
+    fn cpus_are_distinguished_by_what_they_share() {
         let t = Topology::regular("2x2x2x2").unwrap();
         let of = |b: u16| Distance::of(&t, CpuId(0), CpuId(b));
         assert_eq!(

@@ -273,7 +273,7 @@ fn findings_of_one_cause_are_one_and_ways_out_are_run() {
 }
 
 #[test]
-fn what_a_newly_idle_cpu_did_is_told() {
+fn what_a_newly_idle_cpu_did_is_reported() {
     let task = "[[workload.task]]\nname = \"s\"\nprogram = \"loop forever; run 1ms; sleep 1ms; end\"\n";
     let folder =
         Folder::with("newidle", "s.toml", &own(&format!("{HOG}{task}").replace("count = 3", "count = 1")));
@@ -296,7 +296,7 @@ fn a_lock_that_is_spun_for_is_an_operation() {
         let text = folder.printed(&["run", "s.toml", "--set", &set, "--metric", "voluntary"]);
         line(&text, "voluntary")[1].replace(',', "").parse().unwrap()
     };
-    assert!(rate("20us") > 4.0 * rate("5ms"), "who spins longer sleeps less often");
+    assert!(rate("20us") > 4.0 * rate("5ms"), "a task that spins longer sleeps less often");
     let wrong = own(task).replace("spin = \"20us\", ", "");
     std::fs::write(folder.0.join("w.toml"), wrong).unwrap();
     let error = folder.error(&["run", "w.toml"]);
@@ -304,7 +304,7 @@ fn a_lock_that_is_spun_for_is_an_operation() {
 }
 
 #[test]
-fn state_is_told_to_who_names_it() {
+fn state_is_written_for_those_that_name_it() {
     let folder = Folder::with("state", "s.toml", &own(HOG));
     let args = ["trace", "s.toml", "--kernel", "v6.12"];
     let points = ["pelt_cfs", "sched_update_nr_running", "schedlab_se", "schedlab_next_balance"];
@@ -353,7 +353,7 @@ fn folders_of_recordings_are_sides() {
 }
 
 #[test]
-fn what_parts_two_kernels_is_told() {
+fn what_parts_two_kernels_is_reported() {
     let folder = Folder::with("parts", "s.toml", &own(HOG));
     let text = folder.printed(&["why", "s.toml", "--diff", "v6.12", "v6.12+hz=1000"]);
     let first = text.lines().find(|line| line.contains("decisions are the same, then")).unwrap();
@@ -366,7 +366,7 @@ fn what_parts_two_kernels_is_told() {
 }
 
 #[test]
-fn who_waits_for_ever_does_not_end_a_workload_with_a_duration() {
+fn a_task_that_waits_for_ever_does_not_end_a_workload_with_a_duration() {
     let task = "[[workload.task]]\nname = \"a\"\nprogram = \"take never\"\n";
     let folder = Folder::with("forever", "s.toml", &own(&format!("{task}{HOG}")));
     assert_eq!(

@@ -424,7 +424,7 @@ fn no_more_threads_are_started_than_there_are_runs() {
 }
 
 #[test]
-fn a_figure_that_no_run_came_to_is_told_and_not_printed() {
+fn a_figure_that_no_run_came_to_is_reported_and_not_printed() {
     let folder = Folder::new("unmeasured");
     let text = SHORT.replace("run 1ms", "run 1ms; mark x 1")
         + "[[workload.measure]]\nname = \"s\"\nrule = \"rate\"\nlabel = \"x\"\n";

@@ -37,7 +37,7 @@ fn with_facts_but(name: &str, without: &str, replaced: &[(&str, &str)], args: &[
 }
 
 #[test]
-fn nonsense_among_the_facts_is_told() {
+fn nonsense_among_the_facts_is_reported() {
     const NONSENSE: &str = "hello world\nthis is nonsense 17 = x\n";
     assert_eq!(with_facts("good", &[], &["audit"]), "");
     for name in [
@@ -61,7 +61,7 @@ fn nonsense_among_the_facts_is_told() {
 }
 
 #[test]
-fn what_the_user_says_against_the_recording_is_told() {
+fn what_the_user_says_against_the_recording_is_reported() {
     let other = with_facts("kernel", &[], &["audit", "--kernel", "v6.12+NO_SIS_UTIL"]);
     expect![[r#"
         schedlab: FOLDER/trace.txt.gz: it was recorded on 6.1.0-50-cloud-amd64, and --kernel v6.12+NO_SIS_UTIL is taken instead: what differs may be what changed between them

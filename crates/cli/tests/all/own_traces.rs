@@ -234,7 +234,7 @@ program = "loop 50; run 700us; sleep 900us; end"
 "#;
 
 #[test]
-fn a_wake_up_is_told_before_its_task_is_pushed() {
+fn a_wake_up_is_reported_before_its_task_is_pushed() {
     let scenario = written("over-wake-lists", OVER_WAKE_LISTS);
     for kernel in ["v5.5", "v6.1", "v6.12", "v7.2"] {
         for (kind, agrees) in agreement_of(&scenario, "2x2x4", kernel) {
@@ -268,7 +268,7 @@ program = "loop 60; run 700us; sleep 500us; end"
 "#;
 
 #[test]
-fn isolated_cpus_run_who_was_sent_there_and_spread_nobody() {
+fn isolated_cpus_run_the_tasks_sent_there_and_spread_none() {
     let machine = "2x4:isolcpus=2-3,isolcpus=7";
     let scenario = written("isolated", ISOLATED);
     for kernel in ["v5.5", "v6.1", "v6.12", "v7.2"] {
@@ -317,7 +317,7 @@ program = "loop 400; run 100us; sleep 400us; end"
 "#;
 
 #[test]
-fn who_is_out_of_budget_is_known_by_what_is_done_without_it() {
+fn a_task_out_of_budget_is_known_by_what_runs_without_it() {
     let scenario = written("over-budget", OVER_BUDGET);
     // If a task with a new budget is not pushed, only a pick shows the budget.
     for (kernel, most) in [("v5.18", 130), ("v6.1", 130), ("v6.12", 20), ("v7.2", 20), ("v7.2+NO_HRTICK", 20)]
@@ -356,7 +356,7 @@ program = "loop 60; run 2ms; end"
 "#;
 
 #[test]
-fn who_changes_its_class_agrees_with_the_rules_that_made_it() {
+fn a_task_that_changes_its_class_agrees_with_the_rules_that_made_it() {
     let scenario = written("classes", CLASSES);
     for kernel in ["v6.1", "v6.12", "v7.2"] {
         for (kind, agrees) in agreement_of(&scenario, "1x2x4", kernel) {
@@ -523,7 +523,7 @@ program = "loop 50; run 3ms; sleep 200us; end"
 
 /// Without what the events show about it, half of the forks agree, and 72 % of the wake-ups under v5.18.
 #[test]
-fn a_cpu_that_leaves_and_comes_back_is_followed_as_the_trace_tells() {
+fn a_cpu_that_leaves_and_comes_back_is_followed_as_the_trace_shows() {
     let scenario = written("plugged", PLUGGED);
     for kernel in ["v5.18", "v6.1", "v6.12", "v7.2"] {
         for (kind, agrees) in agreement_of(&scenario, "1x1x4", kernel) {
@@ -610,7 +610,7 @@ program = "loop 100; run 1ms; sleep 2ms; end"
 /// Without what events show about groups, half to three quarters of the forks of these agree, 40 to 99 % of the picks
 /// of the second, and 40 to 73 % of the answers of both.
 #[test]
-fn groups_are_followed_as_the_trace_tells_them() {
+fn groups_are_followed_as_the_trace_shows_them() {
     let sysbench = scenario_of("1x2x4", "sysbench", "clients = 30\nwall = \"100ms\"");
     let scenarios = [
         (sysbench, "1x2x4", [999, 1000, 1000, 1000]),

@@ -406,7 +406,7 @@ fn machine_of(file: &Path) -> String {
 }
 
 #[test]
-fn a_recording_tells_its_machine_itself_or_by_what_lies_beside_it() {
+fn a_recording_shows_its_machine_itself_or_by_what_lies_beside_it() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data");
     let folder = std::env::temp_dir().join(format!("schedlab-{}-beside", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -466,7 +466,7 @@ fn a_trace_dat_says_its_kernel() {
 }
 
 #[test]
-fn a_clock_that_goes_back_is_told() {
+fn a_clock_that_goes_back_is_reported() {
     let line = |time: &str| {
         format!(
             "<idle>-0 [000] {time}: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=1 next_prio=120\n"
@@ -489,7 +489,7 @@ a-1 [000] d..2. 2.5: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_sta
 ";
 
 #[test]
-fn missing_switches_are_told() {
+fn missing_switches_are_reported() {
     let (_, told) = alone("lacking", LACKING.as_bytes(), &["sched", "map"]);
     expect![[r#"
         schedlab: FILE: 1 switch is missing, as events show tasks that no switch let run: times and waits around them are wrong. Was one task recorded (perf record without -a), or were events filtered?
@@ -510,7 +510,7 @@ fn missing_switches_are_told() {
 }
 
 #[test]
-fn what_an_idle_task_did_unseen_is_put_back_and_told() {
+fn what_an_idle_task_did_unseen_is_put_back_and_reported() {
     let run = |time: &str| {
         format!(
             "b-2 [001] d..3. {time}1: sched_waking: comm=a pid=1 prio=120 target_cpu=000\n\
@@ -596,7 +596,7 @@ fn an_audit_of_several_names_each_kernel_and_machine() {
 }
 
 #[test]
-fn what_a_table_of_cpus_does_not_say_is_told() {
+fn what_a_table_of_cpus_does_not_say_is_reported() {
     let (_, told) = alone("lscpu", b"# CPU,Node\n0,0\n1,0\n", &["topo"]);
     expect![[r#"
         schedlab: FILE does not contain cores (each CPU is taken for one), sockets (one is taken for all), caches (the CPUs of a package in one node are taken to share the last one); the whole output of lscpu -p does

@@ -109,7 +109,7 @@ fn only_what_lasted_from_before_the_recording_lasts_through_the_prologue() {
 }
 
 #[test]
-fn who_is_moved_in_its_first_sleep_sleeps_through_the_prologue_all_the_same() {
+fn a_task_moved_in_its_first_sleep_sleeps_through_the_prologue_all_the_same() {
     let sleep = Step::Sleep(Sleep { span: US(5), since_last: US(5), served: true });
     check(
         8,
@@ -219,7 +219,7 @@ fn what_was_known_of_a_task_is_kept() {
 }
 
 #[test]
-fn who_was_born_in_a_group_of_its_own_begins_there() {
+fn a_task_born_in_a_group_of_its_own_begins_there() {
     let child = Task { group: Some(0), ..task("cc1", Begin::Forked(TaskIndex(0)), vec![Step::Run(US(1))]) };
     let parent = task("make", Begin::Running(CpuId(2)), vec![Step::Fork(TaskIndex(1))]);
     check(
@@ -235,7 +235,7 @@ fn who_was_born_in_a_group_of_its_own_begins_there() {
 }
 
 #[test]
-fn masks_that_the_trace_told_are_kept_and_changed() {
+fn masks_that_the_trace_reported_are_kept_and_changed() {
     let steps = vec![Step::Allowed(1), Step::Run(US(1)), Step::Allowed(0)];
     let bound = Task { allowed: Some(0), ..task("a", Begin::Running(CpuId(2)), steps) };
     check(

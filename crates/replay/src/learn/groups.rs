@@ -88,8 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_moved_before_it_was_born_begins_there_and_groups_have_what_the_trace_says_that_they_are_given()
-    {
+    fn a_task_moved_before_it_was_born_begins_there_and_groups_have_what_the_trace_gives_them() {
         let short = "0 100 <idle>-0 makes 7 /g
              0 100 <idle>-0 gives 7 300
              0 100 <idle>-0 gives 8 400
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_there_before_moves_with_its_process_whether_it_was_met_or_not() {
+    fn a_task_from_before_the_recording_moves_with_its_process_whether_met_or_not() {
         check(
             "hierarchy 3\n10 10 / - 0 db\n11 10 / - 0 db\n12 10 / - 0 writer\n13 13 / - 0 sh\n",
             "0 100 sh-13 wakes db-11

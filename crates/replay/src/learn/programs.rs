@@ -290,7 +290,7 @@ mod tests {
     use crate::learn::tests::learn_knowing;
 
     #[test]
-    fn who_runs_on_another_cpu_than_its_name_says_is_no_kernel_thread() {
+    fn a_task_on_another_cpu_than_its_name_says_is_no_kernel_thread() {
         // A new kernel thread is bound after its first turn, and a worker may run anywhere when its CPU is
         // offline.
         let short = |comm: &str, cpus: [u16; 2], verb: &str| {

@@ -138,7 +138,7 @@ fn time_preempted_is_no_work() {
 }
 
 #[test]
-fn who_wakes_whom_is_kept_at_its_place_in_the_work_of_both() {
+fn wakeups_keep_their_place_in_the_work_of_waker_and_wakee() {
     check(
         "0 100 a-10 wakes b-11
          1 120 <idle>-0 out R b-11
@@ -158,7 +158,7 @@ fn who_wakes_whom_is_kept_at_its_place_in_the_work_of_both() {
 }
 
 #[test]
-fn who_an_event_shows_to_run_was_switched_in_unseen() {
+fn a_task_that_an_event_shows_running_was_switched_in_unseen() {
     // The recording contains no switch by the idle task, and none to b.
     check(
         "0 0 a-10 out D <idle>-0
@@ -271,7 +271,7 @@ fn a_wakeup_of_a_task_that_never_slept_is_nothing() {
 }
 
 #[test]
-fn who_acts_after_a_wakeup_was_awake() {
+fn a_task_that_acts_after_a_wakeup_was_awake() {
     check(
         "0 100 a-10 out R+ a-10
          1 100 b-11 out R+ b-11
@@ -317,7 +317,7 @@ fn a_child_is_forked_where_it_can_first_run_and_ends_as_thread_or_process() {
 }
 
 #[test]
-fn whether_a_task_is_a_thread_is_told_at_its_birth_or_seen_at_its_end() {
+fn whether_a_task_is_a_thread_is_reported_at_its_birth_or_seen_at_its_end() {
     let is_thread = |clones: &str, end: &str| {
         let short = format!(
             "0 100 sh-5 out S make-6
@@ -420,7 +420,7 @@ fn where_interrupts_came_is_kept_if_many_come_elsewhere_than_to_the_task() {
 }
 
 #[test]
-fn who_is_awake_when_it_begins_is_no_new_task() {
+fn a_task_awake_when_the_recording_begins_is_no_new_task() {
     let learned = learn("0 0 a-10 out S b-11\n0 10 b-11 wakes c-12\n0 20 b-11 out S c-12").unwrap();
     let did = learned.tasks.iter().map(|task| (task.pid.0, task.did.map(|did| (did.runnable, did.awake))));
     assert_eq!(did.collect::<Vec<_>>(), [(10, Some((0, true))), (11, Some((0, true))), (12, None)]);
@@ -465,7 +465,7 @@ fn a_new_task_that_makes_way_between_two_ticks_gave_itself_a_priority_then() {
 }
 
 #[test]
-fn what_comes_at_ticks_tells_how_long_after_a_tick_a_recording_begins() {
+fn what_comes_at_ticks_shows_how_long_after_a_tick_a_recording_begins() {
     let turns = |us: u64| format!("0 {us} a-10 out R b-11\n0 {} b-11 out R a-10\n", us + 4000);
     let short: String = [1200, 9200, 17200].map(turns).concat();
     let since = |short: &str, ms| {
@@ -536,7 +536,7 @@ fn a_wakeup_moves_with_what_is_put_before_it() {
 }
 
 #[test]
-fn stoppers_are_left_out_and_who_waits_for_them_is_served() {
+fn stoppers_are_left_out_and_tasks_that_wait_for_them_are_served() {
     check(
         "0 100 a-10 wakes migration/0-15@0
          0 110 a-10 out D migration/0-15@0
@@ -563,7 +563,7 @@ fn a_recording_that_lacks_what_is_needed_says_how_to_record_it() {
 }
 
 #[test]
-fn the_quickest_tenth_tells_how_long_an_idle_cpu_takes() {
+fn the_quickest_tenth_shows_how_long_an_idle_cpu_takes() {
     let mut short = String::new();
     for (n, latency) in (0..20).map(|n| (n, if n < 3 { 7 } else { 90 })) {
         let at = 1000 * n;
@@ -574,7 +574,7 @@ fn the_quickest_tenth_tells_how_long_an_idle_cpu_takes() {
 }
 
 #[test]
-fn who_takes_the_cpu_from_its_waker_at_first_was_owed_half_of_what_it_ran() {
+fn a_task_that_first_takes_the_cpu_from_its_waker_was_owed_half_of_what_it_ran() {
     check(
         "0 100 w-10 wakes k-11
          0 100 w-10 queues k-11
@@ -592,7 +592,7 @@ fn who_takes_the_cpu_from_its_waker_at_first_was_owed_half_of_what_it_ran() {
 }
 
 #[test]
-fn who_was_running_when_it_was_woken_first_ran_from_the_beginning() {
+fn a_task_running_when_first_woken_ran_from_the_beginning() {
     check(
         "0   0 w-10 wakes a-11
          3 100 a-11 forks b-12
@@ -610,7 +610,7 @@ fn who_was_running_when_it_was_woken_first_ran_from_the_beginning() {
 }
 
 #[test]
-fn who_mostly_makes_way_early_of_himself_yields() {
+fn a_task_that_mostly_makes_way_early_by_itself_yields() {
     check(
         "0    0 <idle>-0 out R a-10
          0  100 a-10 out R b-11

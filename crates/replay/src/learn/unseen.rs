@@ -13,7 +13,7 @@ use crate::learned::TaskIndex;
 
 impl Learner {
     /// Makes the task that an event shows the current task of its CPU.
-    pub(super) fn see_who_runs(&mut self, event: &Event) {
+    pub(super) fn see_running(&mut self, event: &Event) {
         let pid = event.shown();
         let cpu = event.cpu.index();
         let last = std::mem::replace(&mut self.seen_at[cpu], event.time);

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_out_of_quota_waits_for_no_cpu() {
+    fn a_task_out_of_quota_waits_for_no_cpu() {
         // hog is runnable when CPU 0 idles.
         let throttled = "20 0 init-1 switch S hog-2\n 40 0 hog-2 switch R idle\n 60 0 idle switch R init-1\n";
         let script = two_on_one(throttled);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_at_work_are_told() {
+    fn the_rules_at_work_are_reported() {
         check(
             "idle-while-waiting",
             "",
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn affinity_decides_who_could_serve() {
+    fn affinity_decides_which_cpus_could_serve() {
         check("idle-while-waiting", "", &two_on_one("20 0 init-1 affinity hog-2 0,2-3"), expect![[""]]);
         check(
             "idle-while-waiting",

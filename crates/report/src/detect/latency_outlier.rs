@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_behind_a_real_time_task_is_told_so() {
+    fn a_task_that_waits_behind_a_real_time_task_is_reported_so() {
         check(
             "latency-outlier",
             "",

@@ -240,7 +240,7 @@ mod tests {
     use super::testdata::findings;
 
     #[test]
-    fn who_lacks_an_event_says_that_it_did_not_look() {
+    fn a_detector_that_lacks_an_event_says_that_it_did_not_look() {
         let switches = "0 0 idle switch R a-1\n 9 0 a-1 switch S idle\n";
         let blind = |detector: &str, machine: &str, more: &str| {
             findings(detector, machine, &format!("{switches}{more}")).blind.unwrap_or_default()

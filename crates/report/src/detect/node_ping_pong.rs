@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_move_is_told_anybody_may_have_made_it() {
+    fn where_no_move_is_reported_anybody_may_have_made_it() {
         let pulled = pulled();
         let unmoved: Vec<&str> = pulled.lines().filter(|line| !line.contains("migrate")).collect();
         check(

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn known_affinity_and_the_rule_are_told() {
+    fn known_affinity_and_the_rule_are_reported() {
         let annotated = PILE
             .replace("10   0", "9 0 stream-1 affinity stream-1 0-2\n 10 0")
             .replace("31   0", "31 0 stream-1 placed stream-4 fork 0 STAY_LOCAL\n 31 0");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_sleep_are_no_pile_whoever_else_stays() {
+    fn tasks_that_sleep_are_no_pile_whatever_else_stays() {
         // Each new task runs for 0.1 ms and sleeps; two others keep the CPU.
         let script = "
             0    0 idle  switch R par-1

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_take_turns_are_told_apart() {
+    fn tasks_that_take_turns_are_kept_apart() {
         let mut script = String::from("0 0 idle switch R a-1\n1 0 a-1 waking b-2 0\n2 0 a-1 wakeup b-2 0\n");
         for round in 1..=40u64 {
             let (prev, next) = if round % 2 == 1 { ("a-1", "b-2") } else { ("b-2", "a-1") };

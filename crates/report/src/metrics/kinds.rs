@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_leaves_has_run_and_who_never_comes_has_waited() {
+    fn a_task_that_never_leaves_has_run_and_one_that_never_comes_has_waited() {
         let kinds = fold(&[(0, 0, true, 5), (10, 5, true, 6)], 100);
         let kind = kinds.iter().next().unwrap();
         assert_eq!((kind.name.as_str(), kind.runs.n(), kind.runs.max()), ("t", 2, Some(90)));

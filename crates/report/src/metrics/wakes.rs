@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_awake_is_not_woken() {
+    fn a_task_that_is_awake_is_not_woken() {
         for (short, expected) in [
             ("0 b-8 out S a-7\n 10 a-7 waking b-8\n 12 a-7 wakeup b-8\n 30 a-7 out S b-8", "20 us"),
             // Another CPU wakes it while it runs, and it continues.
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_is_moved_by_a_wakeup_if_no_beginnings_are_told() {
+    fn a_sleeper_is_moved_by_a_wakeup_if_no_beginnings_are_recorded() {
         let sleeps =
             "0 b-8 out S a-7\n 1 a-7 out S c-9\n 2 c-9 wakeup a-7\n 3 c-9 out S a-7\n 10 a-7 moves b-8\n";
         for (then, expected) in [
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ended_leaves_nothing_to_the_next_of_its_number() {
+    fn a_dead_task_leaves_nothing_to_the_next_of_its_pid() {
         let ends = "0 a-7 waking b-8\n 1 a-7 out S b-8\n 2 c-9 waking b-8\n 3 b-8 out X a-7\n";
         assert_eq!(told(&format!("{ends} 5 a-7 wakeup_new b-8\n 9 a-7 out R b-8")), "1 us, 4 us");
     }

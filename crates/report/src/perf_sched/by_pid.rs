@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_are_kept_by_number_and_told_in_order() {
+    fn tasks_are_kept_by_number_and_reported_in_order() {
         let mut by_pid = ByPid::default();
         for (pid, value) in [(7, 'b'), (4_194_305, 'd'), (3, 'a'), (7, 'c')] {
             *by_pid.of(Pid(pid)) = value;

@@ -542,14 +542,14 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_from_a_task_that_did_not_run_is_told() {
+    fn a_switch_from_a_task_that_did_not_run_is_reported() {
         let lost = TRACE.replacen("prev_pid=72", "prev_pid=79", 1);
         let text = latency(&lost).text(Reading::Auto, false, &SortKey::DEFAULT);
         assert!(text.contains("INFO: 50.000% context switch bugs (1 out of 2)"), "{text}");
     }
 
     #[test]
-    fn lost_events_and_times_that_go_back_are_told() {
+    fn lost_events_and_times_that_go_back_are_reported() {
         // cc1 sleeps from 1.00175 on; the wake-up that ends it seems to come earlier, or two chunks of events are
         // lost.
         let back = TRACE.replace("1.003020: sched_wakeup", "1.001500: sched_wakeup");

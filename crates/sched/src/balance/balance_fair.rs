@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_his_cpu_to_real_time_looks_for_work_in_vain() {
+    fn a_cpu_that_runs_real_time_looks_for_work_in_vain() {
         expect![[r#"
             v4.13..v6.10: 7 failures, idle stamp 0
             v6.12: 0 failures, idle stamp 0

@@ -186,7 +186,7 @@ impl LbEnv<'_> {
         stats
     }
 
-    /// The sums over a group, if of its CPUs nothing else is asked but who prefers which cache.
+    /// The sums over a group, where a pass reads nothing of its CPUs but which tasks prefer which cache.
     fn suffice<'s>(&self, sums: &'s CpuStats, local: bool) -> Option<&'s CpuStats> {
         let misfits = !local && (self.has_misfits() || self.looks_for_reduced() && sums.maybe_reduced > 0);
         (!misfits).then_some(sums)

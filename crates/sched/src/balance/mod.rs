@@ -1,7 +1,7 @@
 //! Moving tasks between CPUs: periodic, newly idle, nohz and active balancing.
 //!
 //! [`Sched::decide_balance`](crate::Sched::decide_balance) is the heart: one pass of one
-//! CPU over one domain, from the question who does it to the list of tasks that move.
+//! CPU over one domain, from the question which CPU does it to the list of tasks that move.
 
 mod active_balance;
 mod apply;

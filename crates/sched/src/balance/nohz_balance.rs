@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_kick_follows_from_who_was_served() {
+    fn the_next_kick_follows_from_the_cpus_that_were_served() {
         // All are due; CPU 1 serves the rest, has a longer interval than they, then makes a round of its own.
         let next = |kernel: &str| {
             let mut drawn = settled(kernel, "1x1x4 | 0[a*] 1[] 2[] 3[]");

@@ -135,7 +135,7 @@ impl<'a> Groups<'a> {
 
     /// Kernel: build_overlap_sched_groups(), kernel/sched/topology.c, v6.12, v5.5.
     fn build_overlap(&mut self, trees: &mut PerCpu<Vec<SchedDomain>>, level: usize) {
-        // A group is the same for all who see it: known by the rung and span of the
+        // A group is the same for all CPUs that have it: known by the rung and span of the
         // domain below which it was taken; its capacity by the rung and first balancer.
         let mut known: BTreeMap<(usize, Arc<CpuMask>), SgId> = BTreeMap::new();
         let mut capacities: BTreeMap<(usize, CpuId), u32> = BTreeMap::new();

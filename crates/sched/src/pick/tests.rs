@@ -166,7 +166,7 @@ fn buddies_are_picked_if_they_are_close_or_eligible() {
 }
 
 #[test]
-fn who_yielded_is_passed_over_once_if_the_second_is_close() {
+fn a_task_that_yielded_is_passed_over_once_if_the_second_is_close() {
     check_pick(
         "",
         "a v=1 skip | b v=3",
@@ -541,7 +541,7 @@ fn cfs_only(with: &str, story: impl Fn(&str) -> alloc::string::String) -> alloc:
 }
 
 #[test]
-fn under_cfs_the_tick_ends_a_slice_or_helps_who_is_a_slice_behind() {
+fn under_cfs_the_tick_ends_a_slice_or_helps_a_task_that_is_a_slice_behind() {
     let tick = |drawing: &'static str| {
         cfs_only("", move |kernel| {
             let drawn = draw(kernel, drawing);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_one_with_somebody_waiting_behind_it() {
+    fn nor_one_with_a_task_waiting_behind_it() {
         check_wakeup(
             "v6.12",
             "llc0: 0[kworker/0:1* cc1] 1[] 2[make*] 3[]",

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_run_on_one_cpu_has_no_choice() {
+    fn a_task_bound_to_one_cpu_has_no_choice() {
         check_all(
             "llc0: 0[waker*] 1[a*] 2[]",
             "wake x prev=1 waker=waker allowed=1",

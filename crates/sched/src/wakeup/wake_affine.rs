@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_pulls_where_he_may_not_run() {
+    fn nobody_pulls_where_it_may_not_run() {
         check_all(
             "llc0: 0[waker*] 1[] llc1: 2[a*] 3[]",
             "wake x prev=2 waker=waker sync allowed=1-3",

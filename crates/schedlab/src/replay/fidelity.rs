@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn the_goals_are_told_of_all_counts() {
+    fn the_goals_are_reported_of_all_counts() {
         let count = |recorded: f64, replayed: f64| {
             let mut replays = Replays::NONE;
             replays.add(replayed);

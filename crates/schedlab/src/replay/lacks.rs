@@ -72,7 +72,7 @@ mod tests {
     const RUNS_THERE: &str = " b-8 [001] d..2. 1.000040: sched_switch: prev_comm=b prev_pid=8 prev_prio=120 prev_state=R ==> next_comm=a next_pid=7 next_prio=120\n";
 
     #[test]
-    fn what_is_seen_before_and_after_tells_what_happened_between() {
+    fn what_is_seen_before_and_after_shows_what_happened_between() {
         let lacks = |lines: &[&str]| {
             let mut lacks = Lacks::default();
             for record in ftrace::Reader::new(lines.concat().as_bytes()) {

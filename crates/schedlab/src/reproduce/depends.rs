@@ -222,7 +222,7 @@ mod tests {
 
     /// One client on 8 CPUs: few of the constants matter to it, and bandwidth does not.
     #[test]
-    fn what_plays_no_part_is_told_from_what_does() {
+    fn what_plays_no_part_is_distinguished_from_what_does() {
         let mut table = tables().into_iter().find(|table| table.name == "kthread-stack").unwrap();
         table.blocks.retain(|block| block.name == "uma");
         table.blocks[0].rows.retain(|row| row.key == "1");

@@ -219,7 +219,7 @@ mod tests {
     use schedlab_units::Duration;
 
     #[test]
-    fn what_verdicts_depend_on_is_told_with_what_cannot_be_told() {
+    fn what_verdicts_depend_on_is_reported_with_what_is_not_known() {
         let verdict = |row: &str, change: f64, word: Word| Verdict {
             block: "numa".into(),
             row: row.into(),

@@ -51,7 +51,7 @@ impl Barrier {
         self.sleepers.add(task);
     }
 
-    /// After the barrier has opened: the next sleeper to wake. Those who arrive for
+    /// After the barrier has opened: the next sleeper to wake. Tasks that arrive for
     /// the next round stand behind them, so the opener asks only for as many as
     /// slept when it opened.
     pub fn wake(&mut self) -> Option<TaskId> {

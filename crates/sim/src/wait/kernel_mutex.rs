@@ -114,7 +114,7 @@ impl KernelMutex {
 
     /// The owner gives it back: the first that spins has it, unless it cannot see that `at_once`.
     pub fn give(&mut self, task: TaskId, at_once: bool) -> Given {
-        assert_eq!(self.owner, Some(task), "a mutex is given back by who holds it");
+        assert_eq!(self.owner, Some(task), "the owner unlocks a mutex");
         if std::mem::take(&mut self.handoff)
             && let Some(first) = self.waiters.first()
         {
@@ -179,7 +179,11 @@ mod tests {
         mutex.wait(C);
         mutex.ask_handoff(C);
         assert_eq!(mutex.give(A, false), Given { spinner: None, wakes: Some(C) });
-        assert_eq!(mutex.owner(), Some(C), "who is handed it has it, standing still or not");
+        assert_eq!(
+            mutex.owner(),
+            Some(C),
+            "the task that is handed the mutex owns it, whether it runs or not"
+        );
     }
 
     #[test]

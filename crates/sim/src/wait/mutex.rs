@@ -31,7 +31,7 @@ impl Mutex {
 
     /// The owner gives it back.
     pub fn give(&mut self, task: TaskId) {
-        assert_eq!(self.owner, Some(task), "a mutex is given back by who holds it");
+        assert_eq!(self.owner, Some(task), "the owner unlocks a mutex");
         self.owner = None;
     }
 

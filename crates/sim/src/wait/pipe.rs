@@ -110,12 +110,12 @@ impl Pipe {
         bytes - left
     }
 
-    /// Those who wait for something to read.
+    /// Tasks that wait for something to read.
     pub fn readers(&mut self) -> &mut Waiters {
         &mut self.readers
     }
 
-    /// Those who wait for room.
+    /// Tasks that wait for room.
     pub fn writers(&mut self) -> &mut Waiters {
         &mut self.writers
     }

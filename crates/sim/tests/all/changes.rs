@@ -399,7 +399,7 @@ fn a_task_is_bound_from_outside_whatever_it_does() {
 
 /// Nothing else moves it: the idle CPUs leave two hogs together.
 #[test]
-fn a_fork_from_outside_puts_the_child_where_it_is_told_and_balancing_can_be_off() {
+fn a_fork_from_outside_puts_the_child_where_it_is_set_and_balancing_can_be_off() {
     let mut w = WorkloadBuilder::new("test");
     let hog = w.program("hog", |p| _ = p.run(ms(50)));
     let parent = w.task(TaskSpec { start_cpu: Some(CpuId(1)), ..TaskSpec::root("parent", hog) });
@@ -448,7 +448,7 @@ fn a_new_task_goes_where_it_is_known_to_go_if_all_is_as_it_was() {
 }
 
 #[test]
-fn a_run_begins_as_long_after_a_tick_as_it_is_told() {
+fn a_run_begins_as_long_after_a_tick_as_it_is_set() {
     let (machine, workload) = (Machine::preset("1").unwrap(), bound_hogs(&[0], ms(1)));
     let kernel = Kernel::parse("v6.1").unwrap();
     let period = 1_000_000_000 / kernel.tunables.hz;

@@ -47,7 +47,7 @@ fn cpus_of_an_emulator_share_one_processor() {
 }
 
 #[test]
-fn who_spins_at_a_barrier_gives_the_shared_processor_away() {
+fn a_task_that_spins_at_a_barrier_gives_the_shared_processor_away() {
     let mut machine = Machine::preset("4").unwrap();
     machine.shared_clock = true;
     let mut w = WorkloadBuilder::new("test");
@@ -76,7 +76,7 @@ impl Sink for Marks {
 }
 
 #[test]
-fn who_has_the_turn_runs_alone_and_the_others_stand_still() {
+fn the_thread_that_has_the_turn_runs_alone_and_the_others_stand_still() {
     let mut machine = Machine::preset("4").unwrap();
     let changes = |machine: &Machine| {
         let mut w = WorkloadBuilder::new("test");

@@ -21,7 +21,7 @@ fn run(kernel: &str, write: impl FnOnce(&mut WorkloadBuilder)) -> Vec<Event> {
 }
 
 #[test]
-fn groups_are_told_with_what_they_are_given_and_who_is_moved_to_which() {
+fn groups_are_written_with_their_settings_and_the_tasks_moved_to_each() {
     let ms = Duration::millis;
     let events = run("v6.12", |w| {
         let inner = w.group("/a/b");
@@ -77,7 +77,7 @@ fn groups_are_told_with_what_they_are_given_and_who_is_moved_to_which() {
 }
 
 #[test]
-fn who_goes_to_a_group_is_charged_in_the_queue_that_it_leaves() {
+fn a_task_moved_to_a_group_is_charged_in_the_queue_that_it_leaves() {
     let ms = Duration::millis;
     for kernel in ["v5.18", "v6.1"] {
         let events = run(kernel, |w| {

@@ -124,7 +124,7 @@ fn run_and_sleep() {
 /// Two tasks that run by the clock share a CPU: each still ends when its time is over, at
 /// the end of a block.
 #[test]
-fn who_runs_by_the_clock_ends_by_the_clock() {
+fn a_task_that_runs_by_the_clock_ends_by_the_clock() {
     let (trace, outcome) = run("1", "v6.1", |w| {
         for name in ["a", "b"] {
             bound(w, name, 0, |p| _ = p.run_wall(Duration::millis(40), us(300)));

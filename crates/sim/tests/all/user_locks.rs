@@ -69,7 +69,7 @@ fn handing_on_takes_longer_the_more_spin() {
 }
 
 #[test]
-fn who_has_spun_enough_sleeps() {
+fn a_task_that_has_spun_enough_sleeps() {
     let machine = Machine::preset("1x1x2").unwrap();
     let held = |p: &mut ProgramBuilder, lock: MutexId| _ = p.lock(lock).run(us(500)).unlock(lock);
     let (outcome, slept) = run(&machine, (2, 2), (us(50), Duration::ZERO), held);

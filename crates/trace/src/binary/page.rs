@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_told_with_their_number_if_it_is_there() {
+    fn losses_are_reported_with_their_number_if_it_is_there() {
         let bytes = page(MISSED | MISSED_STORED | 8, &[1, 77, 5, 0]);
         assert_eq!(Page::new(Layout::USUAL, &bytes).unwrap().missed(), Some(Some(5)));
         let bytes = page(MISSED | 8, &[1, 77, 5, 0]);

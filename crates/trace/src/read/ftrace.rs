@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_told_in_its_place() {
+    fn what_was_lost_is_reported_in_its_place() {
         check(
             "# tracer: nop\n\
              #\n\
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_a_clock_that_does_not_count_time_are_told_once() {
+    fn times_of_a_clock_that_does_not_count_time_are_reported_once() {
         check(
             "a-7 [003] d..2. 762950852559027: e: f\n\
              a-7 [003] d..2. 762950852569027: e: f\n",
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_times_are_told_to_be_taken_for_nanoseconds() {
+    fn raw_times_are_reported_to_be_taken_for_nanoseconds() {
         check(
             "a-7 [003]762950852559027: e: f\n\
              a-7 [003]762950852569027: e: f\n",

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_told_once_after_the_last_whole_line() {
+    fn a_cut_is_reported_once_after_the_last_whole_line() {
         for (text, expected) in [
             (&b"a\nb\nhalf a li"[..], &["a", "b", "line 3"][..]),
             (b"a\nb\n", &["a", "b", "line 3"]),

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn where_processes_stand_in_front_switches_tell_who_runs() {
+    fn where_processes_stand_in_front_switches_show_what_runs() {
         let text = "\
             make  9 [000]  1.1: sched:sched_waking: comm=a pid=18 prio=0 target_cpu=000\n\
             make  9 [000]  1.2: sched:sched_switch: make:10 [120] S ==> make:11 [120]\n\

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_text_is_told_with_its_place() {
+    fn broken_text_is_reported_with_its_place() {
         let error = entry(File("s.toml"), "[workload]\nmodel = \n", "workload").unwrap_err();
         assert!(error.to_string().starts_with("s.toml:2:9: "), "{error}");
         let error = entry(File("s.toml"), "x = 1\n", "workload").unwrap_err();

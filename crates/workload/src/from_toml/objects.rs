@@ -85,7 +85,7 @@ pub(super) fn read(table: &Object, names: &mut Names) -> Result<(), WorkloadErro
     Ok(())
 }
 
-/// How those who find a mutex taken wait.
+/// How tasks wait for a mutex that is taken.
 fn mutex_kind(o: &Object) -> Result<MutexKind, WorkloadError> {
     let kernel = o.bool("kernel")?.unwrap_or(false);
     let spin = match o.get("spin")? {

@@ -127,7 +127,7 @@ const WRONG: &[&str] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_told_with_file_and_line() {
+fn what_is_wrong_is_reported_with_file_and_line() {
     let mut seen = String::new();
     for text in WRONG {
         let error = read(text).map(|_| ()).unwrap_err();

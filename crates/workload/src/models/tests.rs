@@ -454,7 +454,7 @@ fn periodic_threads_keep_their_grid() {
 }
 
 #[test]
-fn wrong_values_and_names_are_told() {
+fn wrong_values_and_names_are_reported() {
     let mut hackbench = Model::named("hackbench").unwrap();
     assert_eq!(hackbench.set("colour", &int(1)), None);
     let wrong = |hackbench: &mut Model, key, value| hackbench.set(key, &value).unwrap().unwrap_err();

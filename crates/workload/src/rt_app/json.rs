@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_its_place() {
+    fn what_cannot_be_read_is_reported_with_its_place() {
         check("{\n  a: 1 }", "f.json:2:3: expected a key in quotes or '}', found 'a'");
         check("[1,,2]", "f.json:1:4: expected a value, found ','");
         check("{\"a\" 1}", "f.json:1:6: expected ':', found '1'");

@@ -312,7 +312,7 @@ fn what_cannot_be_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn features_that_are_not_there_and_those_that_are_refused_are_told_apart() {
+fn features_that_are_not_there_and_those_that_are_refused_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let told = |host: &Host| super::facts::facts(host).1.join("\n");
     let host = host(folder.path());
@@ -326,7 +326,7 @@ fn features_that_are_not_there_and_those_that_are_refused_are_told_apart() {
 }
 
 #[test]
-fn a_scheduler_of_sched_ext_is_told_and_noted() {
+fn a_scheduler_of_sched_ext_is_reported_and_noted() {
     let folder = tempfile::tempdir().unwrap();
     let host = host(folder.path());
     let noted = |host: &Host| {

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compact_bundle_tells_who_ran_after_its_first_switch() {
+    fn a_compact_bundle_shows_what_ran_after_its_first_switch() {
         let mut file = Encoder::default();
         file.message(1, compact_bundle);
         file.message(1, |packet| {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_are_merged_by_time_and_losses_told() {
+    fn bundles_are_merged_by_time_and_losses_reported() {
         let event = |bundle: &mut Encoder, time| {
             bundle.message(bundle::EVENT, |event| {
                 event.uint(ftrace_event::TIMESTAMP, time);
