@@ -61,7 +61,7 @@ pub fn note(experiment: &Experiment, results: &Results) -> Option<String> {
         slower.iter().map(|clock| format!("{} ({})", clock.name, clock.period)).collect();
     Some(format!(
         "runs{of} take {:.1} {unit}; what is slower has not gone round: {}; warmup = \"auto\" goes on until figures stand still, \
-         where the workload has a duration",
+         where the workload has a duration or a window",
         took / size,
         names.join(", ")
     ))

@@ -125,12 +125,19 @@ impl Results {
                 }
             }
         }
-        told.extend(self.unsettled());
+        told.extend(self.unsettled(experiment));
         told
     }
 
-    /// A note if figures did not settle in some runs that waited for that.
-    fn unsettled(&self) -> Option<String> {
+    /// A note if figures did not settle in some runs, or if no run could wait for that.
+    fn unsettled(&self, experiment: &Experiment) -> Option<String> {
+        let waits = experiment.columns.iter().any(|column| column.scenario.settles);
+        if waits && self.runs.iter().flatten().flatten().all(|run| run.settled.is_none()) {
+            return Some(
+                "warmup = \"auto\" has no effect: the workload has neither a duration nor a window"
+                    .to_string(),
+            );
+        }
         let settled = self.runs.iter().flatten().flatten().filter_map(|run| run.settled);
         let given_up: Vec<_> = settled.filter(|settled| !settled.stands).collect();
         let longest = given_up.iter().map(|settled| settled.after).max()?;

@@ -227,6 +227,8 @@ pub(crate) struct Engine<'a, S> {
     pub shares_l2: bool,
     /// How figures came to stand still.
     pub settled: Option<crate::settle::Settled>,
+    /// The run waits for its figures to stand still before the window of its model begins.
+    pub settling: Option<crate::settle::Settling>,
     /// Where time had gone when what counts began.
     pub begun: Account,
     /// When that was.
@@ -353,6 +355,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             crowds: false,
             shares_l2: topology.clusters().len() < topology.cores().len(),
             settled: None,
+            settling: None,
             begun: Account::default(),
             begun_at: UPTIME,
             tasks: Vec::new(),

@@ -277,6 +277,9 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             Op::Mark { label, value } => {
                 if self.workload.labels[label.index()] == STEADY {
+                    if let Some(span) = self.span_before_window(task) {
+                        return self.sleep_until(cpu, task, self.now + span, Stage::Act(op));
+                    }
                     self.warm = true;
                     self.begin_profile();
                 }

@@ -11,19 +11,22 @@
 //!                                        wake-ups and switches alike? ^
 //! ```
 //!
+//! A workload with a duration waits from its start on. A model that has a warm-up and a window of its own waits at the end
+//! of its warm-up: the task that marks the beginning of the window sleeps for another span instead.
+//!
 //! Left out: other slow state, such as intervals of domains that no pass has doubled yet, and averages of tasks, which
 //! begin with what the kernel gives a new task.
 
 use schedlab_sched::Scheduler;
 use schedlab_topology::CpuId;
 use schedlab_trace::{Kind, Label, Sink};
-use schedlab_units::Duration;
-use schedlab_workload::STEADY;
+use schedlab_units::{Duration, TaskId};
+use schedlab_workload::{Op, STEADY};
 
 use crate::account::Account;
 use crate::emit::Context;
 use crate::engine::{Engine, Limits};
-use crate::outcome::End;
+use crate::outcome::{Counts, End};
 
 /// How a run came to stand still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +46,20 @@ const SPAN_MIN: Duration = Duration::millis(5);
 /// How much the counts of two spans that are alike may differ, permille.
 const ALIKE_PERMILLE: u64 = 30;
 
+/// The spans so far of a run that settles.
+#[derive(Clone, Debug, Default)]
+pub struct Settling {
+    spans: u32,
+    /// Counts and account at the beginning of the present span.
+    from: Option<(Counts, Account)>,
+    /// Wake-ups and switches of the span before.
+    before: Option<[u64; 2]>,
+}
+
 impl<S: Scheduler> Engine<'_, S> {
     /// Goes on until figures stand still; the end of a run that ended before.
-    pub fn stand_still(&mut self, span: Duration, limits: Limits, sink: &mut dyn Sink) -> Option<End> {
-        let span = Duration(span.0 / 2).max(SPAN_MIN);
+    pub fn stand_still(&mut self, duration: Duration, limits: Limits, sink: &mut dyn Sink) -> Option<End> {
+        let span = span_of(duration);
         let go_on = |engine: &mut Self, by: Duration, sink: &mut dyn Sink| {
             let until = engine.now.max(engine.began) + by;
             match engine.run(Limits { until, ..limits }, sink) {
@@ -62,29 +75,50 @@ impl<S: Scheduler> Engine<'_, S> {
             return Some(end);
         }
         self.guess(&self.account().since(&before), FIRST_LOOK);
-        let mut before = None;
-        let mut stands = false;
-        for _ in 0..SPANS_MAX {
-            let (begun, from) = (self.counts, self.account());
+        let mut settling = Settling::default();
+        while !self.span_ends(&mut settling, span) {
             if let Some(end) = go_on(self, span, sink) {
                 return Some(end);
             }
-            // How busy CPUs are depends on the bound, so the next pass finds them otherwise.
-            self.guess(&self.account().since(&from), span);
-            let counts = [self.counts.wakeups - begun.wakeups, self.counts.switches - begun.switches];
-            stands = before.is_some_and(|before| alike(before, counts));
-            before = Some(counts);
-            if stands {
-                break;
-            }
         }
-        self.settled = Some(Settled { after: self.now.since(self.began), stands });
         self.warm = true;
         self.begin_profile();
         if self.tracing {
             self.emit(CpuId(0), Context::Task, Kind::Mark { label: Label::new(STEADY), value: 0 });
         }
         None
+    }
+
+    /// A task is at the mark that ends the warm-up of a model: how long to wait for the next span; none if figures stand
+    /// still, or the run does not settle, or no window of fixed length follows the mark.
+    pub fn span_before_window(&mut self, task: TaskId) -> Option<Duration> {
+        let mut settling = self.settling.take()?;
+        let next = self.tasks[task.index()].cursor.pc();
+        let Some(&Op::Sleep { span: window }) = self.workload.code.get(next.index()) else { return None };
+        let span = span_of(window);
+        if self.span_ends(&mut settling, span) {
+            return None;
+        }
+        self.settling = Some(settling);
+        Some(span)
+    }
+
+    /// Closes a span and begins another; true if it was like the one before, or the last that is tried.
+    fn span_ends(&mut self, settling: &mut Settling, span: Duration) -> bool {
+        let now = (self.counts, self.account());
+        if let Some((begun, from)) = settling.from.replace(now) {
+            // How busy CPUs are depends on the bound, so the next pass finds them otherwise.
+            self.guess(&self.account().since(&from), span);
+            let counts = [self.counts.wakeups - begun.wakeups, self.counts.switches - begun.switches];
+            let stands = settling.before.is_some_and(|before| alike(before, counts));
+            settling.before = Some(counts);
+            settling.spans += 1;
+            if stands || settling.spans == SPANS_MAX {
+                self.settled = Some(Settled { after: self.now.since(self.began), stands });
+                return true;
+            }
+        }
+        false
     }
 
     /// Sets the bound of searches in each cache by how long its CPUs were busy in the last span.
@@ -97,6 +131,11 @@ impl<S: Scheduler> Engine<'_, S> {
             }
         }
     }
+}
+
+/// The length of spans that are compared, before what lasts so long.
+fn span_of(window: Duration) -> Duration {
+    Duration(window.0 / 2).max(SPAN_MIN)
 }
 
 fn alike(a: [u64; 2], b: [u64; 2]) -> bool {
@@ -140,5 +179,38 @@ mod tests {
             |event: &&Event| matches!(event.kind, Kind::Mark { label, .. } if label == Label::new(STEADY));
         let mark = events.iter().find(steady).expect("a mark");
         assert_eq!(outcome.time.since(mark.time), Duration::millis(40), "the duration begins there");
+    }
+
+    #[test]
+    fn the_window_of_a_model_begins_when_figures_stand_still() {
+        let mut w = WorkloadBuilder::new("test");
+        let sleeps = w.program("sleeps", |p| {
+            p.forever(|p| {
+                p.run(Duration::micros(100)).sleep(Duration::micros(300));
+            });
+        });
+        w.task(TaskSpec { background: true, ..TaskSpec::root("sleeps", sleeps) });
+        let steady = w.label(STEADY);
+        let main = w.program("main", |p| {
+            p.sleep(Duration::millis(2)).mark(steady, 0).sleep(Duration::millis(40)).exit_group();
+        });
+        w.task(TaskSpec::root("main", main));
+        let workload = w.finish().unwrap();
+        let (machine, kernel) = (Machine::preset("2").unwrap(), Kernel::parse("v6.12").unwrap());
+        let run = |settles: bool| {
+            let mut events: Vec<Event> = Vec::new();
+            let simulation = Simulation::new(&machine, &kernel, &workload).unwrap();
+            let simulation = if settles { simulation.settle() } else { simulation };
+            let outcome = simulation.run(&mut events);
+            let steady = |event: &&Event| matches!(event.kind, Kind::Mark { label, .. } if label == Label::new(STEADY));
+            let marks: Vec<_> = events.iter().filter(steady).map(|event| event.time).collect();
+            let window = outcome.time.since(marks[0]).0 / 1_000_000;
+            (outcome.settled, marks.len(), window)
+        };
+        let (settled, marks, window) = run(true);
+        let settled = settled.expect("it settled");
+        assert!(settled.stands && settled.after >= Duration::millis(42), "two spans of 20 ms: {settled:?}");
+        assert_eq!((marks, window), (1, 40));
+        assert_eq!(run(false), (None, 1, 40));
     }
 }

@@ -14,6 +14,7 @@ use crate::engine::{Engine, Limits, Listens, took};
 use crate::noise::Noise;
 use crate::outcome::{End, Outcome};
 use crate::past::Past;
+use crate::settle::Settling;
 
 /// A run that cannot begin, with the part that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +136,7 @@ impl<'a> Simulation<'a> {
         let mut engine = Engine::new(self.machine, sched, self.workload, self.seed, &self.past, listens);
         engine.make_noise(self.noise);
         engine.plan(&self.changes);
+        engine.settling = (self.settles && self.workload.duration.is_none()).then(Settling::default);
         engine
     }
 
@@ -142,8 +144,8 @@ impl<'a> Simulation<'a> {
         Limits { until: engine.began + self.limit, events: self.events, tasks: self.tasks, when_warm: false }
     }
 
-    /// The same, whose time begins when its figures stand still: the mark `steady`. Only a workload with a duration waits
-    /// for that.
+    /// The same, whose time begins when its figures stand still: the mark `steady`. A workload waits for that that has a
+    /// duration, or a warm-up and a window of its own.
     #[must_use]
     pub fn settle(self) -> Self {
         Simulation { settles: true, ..self }
