@@ -193,8 +193,11 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The clock as the scheduler sees it: of 1024.
-    fn freq_scale(&self, cpu: CpuId) -> u64 {
+    /// The clock as the scheduler sees it: of 1024, which it is where clocks do not change.
+    pub(crate) fn freq_scale(&self, cpu: CpuId) -> u64 {
+        if self.clocks.domains.is_empty() {
+            return 1024;
+        }
         let package = usize::from(self.machine.topology.cpu(cpu).package);
         let clock = &self.clocks.domains[self.clock_domain(cpu)];
         let freq = &self.machine.freq;

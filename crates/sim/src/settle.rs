@@ -121,10 +121,12 @@ impl<S: Scheduler> Engine<'_, S> {
         false
     }
 
-    /// Sets the bound of searches in each cache by how long its CPUs were busy in the last span.
+    /// Sets the bound of searches in each cache by how long its CPUs were busy in the last span, and at which clock:
+    /// utilization is invariant of frequency.
     fn guess(&mut self, lately: &Account, span: Duration) {
         for llc in self.machine.topology.llcs() {
-            let share = |cpu: CpuId| lately.cpus[cpu.index()].busy().min(span.0) * 1024 / span.0;
+            let share =
+                |cpu: CpuId| lately.cpus[cpu.index()].busy().min(span.0) * self.freq_scale(cpu) / span.0;
             let util = llc.iter().map(share).sum();
             if let Some(first) = llc.first() {
                 self.sched.bound_scans(first, util);
