@@ -33,7 +33,7 @@ const SOCKET_HELD: u64 = 100;
 const WAITERS_HELD: u64 = 50;
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Writes what fits; sleeps if something is left. `resumed` after such a sleep.
+    /// Writes as much as fits; sleeps if something is left. `resumed` is set after such a sleep.
     pub fn write(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
         let call = Stage::Write { channel: id, left, resumed };
         match &mut self.objects.channels[id.index()] {
@@ -60,7 +60,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Reads what is there; sleeps if there is nothing. `resumed` after such a sleep.
+    /// Reads the available data; sleeps if there is none. `resumed` is set after such a sleep.
     pub fn read(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
         let call = Stage::Read { channel: id, left, resumed };
         match &mut self.objects.channels[id.index()] {
@@ -132,7 +132,7 @@ impl<S: Scheduler> Engine<'_, S> {
         entry.stage = Stage::PipeHeld(id);
     }
 
-    /// The copy is done: the mutex is given back, then those that wait are woken.
+    /// The copy is done: the mutex is released, then the waiting tasks are woken.
     pub fn pipe_held(&mut self, cpu: CpuId, task: TaskId, id: ChannelId) {
         let rule = self.sched.kernel().rules.pipe_wake;
         let call = self.tasks[task.index()].call;
@@ -161,7 +161,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A write has left so much.
+    /// A write has this much left.
     fn wrote(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32) {
         if left == 0 {
             self.tasks[task.index()].stage = Stage::Fetch;
@@ -176,7 +176,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), stage);
     }
 
-    /// A read of so much got so much.
+    /// A read of this size got this much.
     fn was_read(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, taken: u32) {
         if taken == left {
             self.tasks[task.index()].stage = Stage::Fetch;
@@ -216,7 +216,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Wakes those that were taken out of a channel's queues, with the lock of its wait queue held; the waker soon sleeps.
+    /// Wakes the tasks removed from a channel's queues, with the lock of its wait queue held; the waker soon sleeps.
     fn wake_all(&mut self, cpu: CpuId, id: ChannelId) {
         if self.woken.is_empty() {
             return;
@@ -238,7 +238,7 @@ fn exponential(mean: u64, draw: impl FnMut() -> u64) -> u64 {
     if mean == 0 { 0 } else { Dist::Exponential { mean: Duration(mean) }.draw(draw).0 }
 }
 
-/// Writes as much as fits: returns how much, and adds the tasks to wake.
+/// Writes as much as fits; returns how much, and adds the tasks to wake.
 fn write_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: &mut Vec<TaskId>) -> u32 {
     let was_empty = pipe.is_empty();
     let taken = pipe.write(left);
@@ -258,7 +258,7 @@ fn write_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: 
     taken
 }
 
-/// Reads what is there: returns how much, and adds the tasks to wake.
+/// Reads the available data; returns how much, and adds the tasks to wake.
 fn read_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: &mut Vec<TaskId>) -> u32 {
     let (was_full, pages) = (pipe.is_full(), pipe.pages());
     let taken = pipe.read(left);

@@ -1,7 +1,7 @@
 //! How fast each CPU works: capacity, clock, and the threads beside it.
 //!
-//! The share of a core among its threads changes whenever one becomes busy or idle.
-//! Clocks are looked at when a CPU wakes up and at ticks; between, they stand.
+//! The share of a core among its threads changes whenever one becomes busy or idle. Clocks are updated when a
+//! CPU wakes up and at ticks; in between they are constant.
 
 use schedlab_machine::{Clock, ClockDomain, Crowd, Freq, Law, Machine, Mechanism, Rate};
 use schedlab_sched::Scheduler;
@@ -12,7 +12,7 @@ use crate::engine::Engine;
 /// The clocks of a machine.
 #[derive(Clone)]
 pub(crate) struct Clocks {
-    /// One per core or package; none when they never change.
+    /// One per core or package; empty when they never change.
     domains: Vec<Clock>,
     /// Busy cores of each package.
     active: Vec<u64>,
@@ -43,7 +43,7 @@ impl Clocks {
         }
     }
 
-    /// The same where the machine's constants become others.
+    /// Adopts other constants of the machine.
     pub fn adapt(&mut self, from: &Freq, machine: &Machine) {
         let fresh = Clocks::new(machine);
         if self.domains.len() == fresh.domains.len() {
@@ -76,7 +76,7 @@ impl<S: Scheduler> Engine<'_, S> {
         rate
     }
 
-    /// How much the program on a CPU is slowed by others that use the same caches.
+    /// How much the program on a CPU is slowed by other tasks on the same caches.
     fn crowding(&self, cpu: CpuId) -> Rate {
         let footprint = self.curr(cpu).map_or(0, |task| self.tasks[task.index()].footprint);
         if footprint == 0 {
@@ -90,7 +90,7 @@ impl<S: Scheduler> Engine<'_, S> {
         machine.cache.crowding(footprint, l2, llc)
     }
 
-    /// A program that wants so much of its caches begins to run on a CPU, or ends to.
+    /// A program with this footprint starts or stops running on a CPU.
     pub fn crowd(&mut self, cpu: CpuId, footprint: u64, on: bool) {
         let place = self.machine.topology.cpu(cpu);
         let caches = [

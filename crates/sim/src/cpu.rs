@@ -1,4 +1,4 @@
-//! What a CPU is executing, and how far it has got.
+//! What a CPU is executing, and its progress.
 //!
 //! A CPU first works off its `overhead` (the kernel's own paths: switches, system
 //! calls, interrupts), then the work of its current task. Both pass at a rate, and
@@ -20,40 +20,40 @@ use crate::to_idle::Leaving;
 pub(crate) struct Cpu {
     /// Everything up to here is accounted for.
     pub since: Time,
-    /// Work in the kernel before the current task goes on.
+    /// Work in the kernel before the current task continues.
     pub overhead: Work,
     /// How fast it works.
     pub rate: Rate,
     /// How fast the current task's own work passes: the same, or that of its memory flow.
     pub work_rate: Rate,
-    /// It stands still: it waits for a line that it does not have.
+    /// It is stalled: it waits for a cache line.
     pub stands: bool,
-    /// It stands still: it has not its turn.
+    /// It is stopped: it is not its turn.
     pub waits: bool,
-    /// It is on a path of the kernel, which ends when the overhead is worked off.
+    /// It is on a kernel path, which ends when the overhead is worked off.
     pub in_kernel: bool,
     /// When a request is acted on inside the present stretch of kernel work.
     pub resched_at: Option<Time>,
-    /// What it runs as far as the trace knows.
+    /// What it runs according to the trace.
     pub shown: Curr,
     /// The name of its idle task.
     pub swapper: Comm,
     /// Number of the armed event, and its time.
     pub number: u32,
     pub armed: Option<Time>,
-    /// A notice is on its way.
+    /// A notification is on its way.
     pub notified: bool,
     /// How long the present notification takes to reach it, if not as the machine defines.
     pub heard: Option<Duration>,
     /// It put a wake-up on its own wake list.
     pub own_list: bool,
-    /// Balancing for the idle was asked for.
+    /// Balancing for the idle CPUs was requested.
     pub nohz_kick: bool,
-    /// It was asked to let queues run that have quota again.
+    /// It was asked to unthrottle queues that have quota again.
     pub unthrottle: bool,
     /// It was asked to push RT tasks.
     pub rt_push: bool,
-    /// It does without ticks while idle.
+    /// Its tick is stopped while idle.
     pub tick_stopped: bool,
     /// A tick is in the queue, and for when.
     pub tick_armed: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Cpu {
     pub hrtick_number: u32,
     /// Newly idle balancing: the CPUs that each pass looked at, and from when to when all of them last.
     pub passes: Passes,
-    /// It looks for work, and has still to switch away from this task.
+    /// It looks for work, and still has to switch away from this task.
     pub leaving: Option<Leaving>,
     /// While idle: since when, in which state, and when it has left it because
     /// something happens.
@@ -166,7 +166,7 @@ impl Cpu {
         }
     }
 
-    /// Whether it gets nowhere as time passes.
+    /// Whether it makes no progress as time passes.
     #[inline]
     pub fn stands_still(&self) -> bool {
         self.stands || self.waits
@@ -179,7 +179,7 @@ impl Cpu {
     }
 }
 
-/// Balance passes of a CPU that follow each other, of the smallest domain first.
+/// Consecutive balance passes of a CPU, the smallest domain first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Passes {
     begin: Time,
@@ -190,7 +190,7 @@ pub(crate) struct Passes {
 }
 
 impl Passes {
-    /// Domains that are kept apart; a machine with more has its largest as one.
+    /// Number of domains that are distinguished; on a machine with more the largest ones count as one.
     const MAX: usize = 6;
 
     /// Another pass looked at so many CPUs; the first of them began at `begin`, and it ends at `end`.
@@ -232,7 +232,7 @@ pub(crate) struct CoreState {
     pub busy: u32,
     /// Bytes of its cache that the tasks on it want.
     pub wanted: u64,
-    /// Clock of what others pushed through its cache.
+    /// Eviction clock of its cache.
     pub clock: EvictionClock,
 }
 

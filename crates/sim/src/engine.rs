@@ -39,7 +39,7 @@ pub(crate) enum Channel {
     Socket(Socket),
 }
 
-/// What tasks share, while running.
+/// Run-time state of the objects that tasks share.
 #[derive(Clone)]
 pub(crate) struct Objects {
     pub mutexes: Vec<Mutex>,
@@ -51,7 +51,7 @@ pub(crate) struct Objects {
     pub owed: Vec<crate::owed::Owed>,
     pub barriers: Vec<Barrier>,
     pub channels: Vec<Channel>,
-    /// Where each shared timer stands; none before its first use.
+    /// The position of each shared timer; `None` before its first use.
     pub timers: Vec<Option<Time>>,
     pub words: Vec<i32>,
     pub futexes: Vec<Futex>,
@@ -127,7 +127,7 @@ impl Paths {
         let ipi = |cost| on(Mechanism::Ipi, cost);
         Paths {
             context_switch: kernel(&machine.cost.context_switch_ns),
-            // A call takes time, or a loop of calls would never end.
+            // A call takes some time, or a loop of calls would never end.
             syscall: kernel(&machine.cost.syscall_ns).max(1),
             wakeup: kernel(&machine.cost.wakeup_ns),
             futex: kernel(&machine.cost.futex_ns),
@@ -170,9 +170,9 @@ pub(crate) struct Listens {
     pub events: bool,
     /// Decisions with all that explains them.
     pub decisions: bool,
-    /// Decisions by their rules alone.
+    /// Only the rules of decisions.
     pub reasons: bool,
-    /// Times charged and what idle CPUs do, too.
+    /// Charged times and the activity of idle CPUs as well.
     pub details: bool,
     pub state: bool,
 }
@@ -189,7 +189,7 @@ impl Listens {
     }
 }
 
-/// Something for the sink.
+/// An item for the sink.
 #[derive(Clone)]
 pub(crate) enum Told {
     Event(schedlab_trace::Event),
@@ -199,17 +199,17 @@ pub(crate) enum Told {
 /// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// When everything is killed.
+    /// When all tasks are killed.
     pub until: Time,
-    /// Events after which the run is given up.
+    /// Events after which the run is aborted.
     pub events: u64,
-    /// Tasks after which it is.
+    /// Tasks after which the run is aborted.
     pub tasks: usize,
     /// Whether it stops when the workload is warm.
     pub when_warm: bool,
 }
 
-/// A run. A copy goes on by itself.
+/// A run. A copy continues independently.
 #[derive(Clone)]
 pub(crate) struct Engine<'a, S> {
     pub machine: &'a Machine,
@@ -221,17 +221,17 @@ pub(crate) struct Engine<'a, S> {
     pub cores: Vec<CoreState>,
     pub clusters: Vec<CoreState>,
     pub llcs: Vec<CoreState>,
-    /// Whether programs can lose speed by others on their caches.
+    /// Whether programs can be slowed by others on their caches.
     pub crowds: bool,
     /// Whether several cores share an L2.
     pub shares_l2: bool,
-    /// How figures came to stand still.
+    /// How figures settled.
     pub settled: Option<crate::settle::Settled>,
     /// The run waits for its figures to stand still before the window of its model begins.
     pub settling: Option<crate::settle::Settling>,
     /// Where time had gone when what counts began.
     pub begun: Account,
-    /// When that was.
+    /// When the measured part began.
     pub begun_at: Time,
     pub tasks: Vec<Task>,
     pub objects: Objects,
@@ -248,15 +248,15 @@ pub(crate) struct Engine<'a, S> {
     pub zero: Time,
     /// Groups of the workload in the scheduler.
     pub groups: Vec<schedlab_sched::TgId>,
-    /// Foreground tasks that live or are still to start.
+    /// Foreground tasks that live or have not started yet.
     pub foreground: u64,
-    /// Tasks that start by themselves and have not.
+    /// Tasks without a parent that have not started yet.
     pub to_start: u32,
     /// Events in the queue that can wake a task or begin one.
     pub pending: u64,
-    /// CPUs that run something.
+    /// Busy CPUs.
     pub nr_busy: u32,
-    /// Whose turn it is, where one processor executes all CPUs.
+    /// Whose turn it is, if one processor executes all CPUs.
     pub turns: Option<crate::turns::Turns>,
     /// Tasks named by count so far, and of each spec.
     pub named: u32,
@@ -277,7 +277,7 @@ pub(crate) struct Engine<'a, S> {
     pub explaining: bool,
     /// The sink counts the rules of decisions.
     pub counting: bool,
-    /// The sink wants times charged and what idle CPUs do.
+    /// The sink wants charged times and the activity of idle CPUs.
     pub wants_details: bool,
     /// They are passed on if the sink wants them, or as the first event of all, with which a trace begins.
     pub details: bool,
@@ -289,7 +289,7 @@ pub(crate) struct Engine<'a, S> {
     pub smt: bool,
     /// Whether searching and balancing take time.
     pub searches: bool,
-    /// The scheduler hears when a CPU has switched to idle.
+    /// The scheduler is notified when a CPU has switched to idle.
     pub lingers: bool,
     /// Where lines are that CPUs share.
     pub places: crate::shared::Places,
@@ -326,7 +326,7 @@ pub(crate) struct Engine<'a, S> {
 /// The pid of the first kernel thread that is made.
 const FIRST_KERNEL_PID: i32 = 100;
 
-/// The pid of the first task that is none.
+/// The pid of the first task that is not a kernel thread.
 pub(crate) const FIRST_USER_PID: i32 = 1000;
 
 /// How long the machine has been up when a run begins.
@@ -479,7 +479,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
     }
 
-    /// A queue of a group is throttled, or no more.
+    /// A queue of a group is throttled or unthrottled.
     pub fn count_throttled(&mut self, tg: TgId, cpu: CpuId, on: bool) {
         if on {
             self.throttled.entry((tg, cpu)).or_insert(self.now);
@@ -632,7 +632,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.sched.curr(cpu) == Curr::Idle
     }
 
-    /// Brings what a CPU executes up to now.
+    /// Advances the execution of a CPU to now.
     #[inline]
     pub fn advance(&mut self, cpu: CpuId) {
         let work = match self.sched.curr(cpu) {
@@ -657,7 +657,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         entry.account.charge(part, work.time_at(entry.rate));
     }
 
-    /// The same for what takes as long at any clock, such as the way of a line.
+    /// The same for costs that do not depend on the clock rate, such as the transfer of a line.
     pub fn charge_time(&mut self, cpu: CpuId, part: Part, ns: u64) {
         let entry = &mut self.cpus[cpu];
         entry.overhead = entry.overhead.plus(Work::done_in(ns, entry.rate));

@@ -18,12 +18,12 @@ use crate::shared::Object;
 use crate::task::{Mode, Role, Stage, Wait, WakeFrom};
 use crate::wait::{self, Arrival, Expiry};
 
-/// Steps without time passing after which a task is given up.
+/// Steps without time passing after which the run is aborted.
 const STEPS_MAX: u32 = 1_000_000;
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Lets a CPU go on from where it is: stages whose work is done follow each other,
-    /// then its next event is armed.
+    /// Continues the execution of a CPU: stages whose work is done follow each other, then its next event is
+    /// armed.
     pub fn go_on(&mut self, cpu: CpuId) {
         let mut steps = 0;
         loop {
@@ -83,7 +83,7 @@ impl<S: Scheduler> Engine<'_, S> {
             ns = point.0;
             self.cpus[cpu].resched_at = Some(self.now + Duration(overhead + ns));
         } else if self.tasks[task.index()].spins_for.is_some() {
-            // It spins until another task ends that. An event after all that work would stand in the queue for good.
+            // It spins until another task ends that. An event after all that work would stay in the queue for good.
             return;
         }
         self.arm(cpu, self.now + Duration(overhead + ns));
@@ -168,7 +168,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Carries out an op, or begins to.
+    /// Executes an op, or begins to.
     fn act(&mut self, cpu: CpuId, task: TaskId, op: Op) {
         let call = self.paths.syscall;
         // At the end of a call requests are looked at that other CPUs made lazily.
@@ -321,7 +321,7 @@ impl<S: Scheduler> Engine<'_, S> {
         entry.stage = Stage::Wall { until, block };
     }
 
-    /// Where a timer stands, to be moved on.
+    /// The position of a timer, to advance it.
     fn timer_of(&mut self, task: TaskId, timer: Timer) -> &mut Time {
         let entry = &mut self.tasks[task.index()];
         let stands = match timer {
@@ -331,7 +331,7 @@ impl<S: Scheduler> Engine<'_, S> {
         stands.get_or_insert(entry.origin)
     }
 
-    /// Sleeps until a time, or a little longer, as timers gather, and goes on with a stage.
+    /// Sleeps until a time, or a little longer because of timer slack, and continues with a stage.
     pub fn sleep_until(&mut self, cpu: CpuId, task: TaskId, time: Time, then: Stage) {
         let fair = self.sched.task(task).policy.is_fair();
         let slack = if fair && self.machine.has(schedlab_machine::Mechanism::KernelCosts) {
@@ -451,7 +451,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.timer_set(at);
     }
 
-    /// Takes a task's timer back, if it is set.
+    /// Cancels a task's timer, if it is set.
     pub fn cancel_timer(&mut self, task: TaskId) {
         let entry = &mut self.tasks[task.index()];
         if std::mem::take(&mut entry.timer_set) {

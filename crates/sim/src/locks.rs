@@ -1,4 +1,4 @@
-//! Taking locks, waiting for them, and giving them back.
+//! Taking locks, waiting for them, and releasing them.
 //!
 //! ```text
 //!   lock_kernel -- taken ------------------------------------------> locked
@@ -160,7 +160,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.sleep(cpu, task, TaskState::Uninterruptible, Wait::KernelMutex(lock), Stage::LockWoken(lock));
     }
 
-    /// A waiter runs again: if it finds the lock taken it is next.
+    /// A waiter runs again: if it finds the lock taken, it gets it next.
     pub fn lock_woken(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
         self.charge(cpu, self.atomic());
         if self.kernel_mutex(lock).take(task) {
@@ -200,14 +200,14 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A task ends: what it holds is given back, so that others can end.
+    /// A task exits: its locks are released, so that other tasks can exit.
     pub fn unlock_all(&mut self, cpu: CpuId, task: TaskId) {
         while let Some(&lock) = self.tasks[task.index()].holds.last() {
             self.unlock_kernel(cpu, task, lock);
         }
     }
 
-    /// A task is off its CPU: those that spin for what it holds give up.
+    /// A task is off its CPU: tasks that spin for its locks give up.
     pub fn owner_leaves(&mut self, task: TaskId) {
         for held in 0..self.tasks[task.index()].holds.len() {
             let lock = self.tasks[task.index()].holds[held];

@@ -83,7 +83,7 @@ impl Memory {
         region.on_node[usize::from(node.0)] += bytes.min(left);
     }
 
-    /// Bytes of a region that are untouched.
+    /// Untouched bytes of a region.
     fn untouched(&self, region: RegionId) -> u64 {
         let region = &self.regions[region.index()];
         region.bytes - region.touched()
@@ -136,7 +136,7 @@ struct PageScan {
 }
 
 impl PageScan {
-    /// How long a process is left alone.
+    /// How long a process runs before the scan begins.
     const DELAY: Duration = Duration::secs(1);
 
     /// How many bytes of a region it has passed by now, in all its rounds; `before` bytes lie
@@ -156,7 +156,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.touch_next(cpu, task, region, left);
     }
 
-    /// Touches the next stretch, or goes on with the program.
+    /// Touches the next stretch, or continues with the program.
     fn touch_next(&mut self, cpu: CpuId, task: TaskId, region: RegionId, left: u64) {
         if left == 0 {
             self.charge(cpu, self.paths.syscall);
@@ -231,20 +231,20 @@ impl<S: Scheduler> Engine<'_, S> {
         entry.stage = Stage::Fetch;
     }
 
-    /// What a CPU has of its L2, which a cluster may share.
+    /// A CPU's share of its L2, which a cluster may share.
     fn l2_part(&self, cpu: CpuId) -> u64 {
         let cluster = usize::from(self.machine.topology.cpu(cpu).cluster);
         let busy = if self.shares_l2 { self.clusters[cluster].busy.max(1) } else { 1 };
         self.machine.l2_bytes(cpu) / u64::from(busy)
     }
 
-    /// What a CPU has of its LLC.
+    /// A CPU's share of its LLC.
     fn llc_part(&self, cpu: CpuId) -> u64 {
         let llc = usize::from(self.machine.topology.cpu(cpu).llc);
         self.machine.llc_bytes(cpu) / u64::from(self.llcs[llc].busy.max(1))
     }
 
-    /// How long a pass takes that is not limited by bandwidth.
+    /// The time of a pass that is not limited by bandwidth.
     fn access_ns(&self, cpu: CpuId, size: u64, spec: &AccessSpec) -> u64 {
         let machine = self.machine;
         let bytes = spec.read_bytes + spec.write_bytes;

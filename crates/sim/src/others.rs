@@ -1,4 +1,4 @@
-//! What a task does to another, or to what a group is given, while a run is under way.
+//! Changes that a task makes to other tasks or to groups during a run.
 //!
 //! The requesting task pays for a system call. A task that is frozen continues its work in the kernel and stops on its
 //! way to user mode; a sleeping one stays asleep, and stops when it is woken.
@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::task::Wait;
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Does something to the task that was made last from a spec, if it lives.
+    /// Acts on the task that was last made from a spec, if it lives.
     pub fn act_on_task(&mut self, by: CpuId, spec: SpecId, act: TaskAct) {
         self.charge(by, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
         let Some(task) = self.living(spec) else { return };
@@ -56,13 +56,13 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A frozen task stops on its way to user mode, to go on with the same stage.
+    /// A frozen task stops on its way to user mode, to continue later with the same stage.
     pub fn stops(&mut self, cpu: CpuId, task: TaskId) {
         let stage = self.tasks[task.index()].stage;
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Thaw, stage);
     }
 
-    /// Changes what a group is given.
+    /// Changes the settings of a group.
     pub fn act_on_group(&mut self, by: CpuId, group: GroupId, act: GroupAct) {
         self.charge(by, self.paths.syscall + self.kernel_span(&self.machine.cost.set_ns).0);
         let tg = self.groups[group.index()];

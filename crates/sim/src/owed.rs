@@ -1,6 +1,6 @@
 //! Semaphores whose posts are owed: each wait sleeps, each post wakes.
 //!
-//! A post that finds no sleeper leaves the posting task in debt. The task goes on, and pays when the waiter falls
+//! A post that finds no sleeper leaves the posting task in debt. The task continues, and pays when the waiter falls
 //! asleep: at once, if the poster is running; when it runs next, if it waits for a CPU; and if it is asleep itself, the
 //! CPU on which the waiter fell asleep pays for it.
 
@@ -48,7 +48,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A task waits, and sleeps whatever is owed.
+    /// A task waits, and sleeps even if posts are owed.
     pub fn wait_owed(&mut self, cpu: CpuId, task: TaskId, sem: SemId) {
         self.charge(cpu, self.paths.syscall + self.paths.futex);
         self.objects.owed[sem.index()].sleeper = Some(task);
@@ -56,7 +56,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// A task that sleeps will be off its CPU by then: what it is owed can be paid. A wake-up before that would not
-    /// ask where it goes.
+    /// choose a CPU.
     pub fn creditor_sleeps(&mut self, task: TaskId, off_cpu_at: Time) {
         if let Wait::Sem(sem) = self.tasks[task.index()].wait
             && !self.objects.owed[sem.index()].by.is_empty()
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// On which CPU the waiter is queued each time.
+    /// The CPU on which the waiter is queued each time.
     #[derive(Default)]
     struct Placed(Vec<u32>);
 
@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(placed.0, [expected], "{sync}");
         }
     }
-    /// On which CPU the waiter is woken each time.
+    /// The CPU on which the waiter is woken each time.
     #[derive(Default)]
     struct WokenOn(Vec<u32>);
 
@@ -248,7 +248,7 @@ mod tests {
         }
     }
 
-    /// How many wake-ups of the waiter found it on its CPU still.
+    /// How many wake-ups of the waiter found it still on its CPU.
     #[derive(Default)]
     struct HandedOver(u32);
 

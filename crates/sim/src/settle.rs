@@ -1,4 +1,4 @@
-//! Bringing a workload that runs on and on to where its figures stand still.
+//! Running an endless workload until its figures settle.
 //!
 //! State that is slow reaches its level long after a short run is over: averages take a tenth of a second, and the
 //! bound of idle searches is set by passes of the cache's domain, which a large busy machine makes every other second. So
@@ -28,18 +28,18 @@ use crate::emit::Context;
 use crate::engine::{Engine, Limits};
 use crate::outcome::{Counts, End};
 
-/// How a run came to stand still.
+/// How a run settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// After so long.
+    /// After how long.
     pub after: Duration,
-    /// Whether the last span was like the one before. If not, it was given up.
+    /// Whether the last span was like the previous one. If not, settling was abandoned.
     pub stands: bool,
 }
 
 /// Until the first guess.
 const FIRST_LOOK: Duration = Duration::millis(10);
-/// Spans that are compared at most.
+/// Maximum number of spans that are compared.
 const SPANS_MAX: u32 = 12;
 /// Shortest span.
 const SPAN_MIN: Duration = Duration::millis(5);

@@ -126,7 +126,7 @@ impl Places {
         }
     }
 
-    /// About so many tasks will be made.
+    /// About this many tasks will be made.
     pub fn expect_tasks(&mut self, count: usize) {
         self.lines.expect(count);
     }
@@ -154,7 +154,7 @@ impl Places {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// When a CPU comes to what it does now.
+    /// When a CPU gets to its current action.
     #[inline]
     fn comes_to_it(&self, cpu: CpuId) -> u64 {
         self.now.0 + self.cpus[cpu].overhead_ns()

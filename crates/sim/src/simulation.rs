@@ -1,4 +1,4 @@
-//! The public face: one run of a workload on a machine under a kernel.
+//! The public interface: one run of a workload on a machine under a kernel.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for SimError {
 
 impl std::error::Error for SimError {}
 
-/// Tasks that a run makes if nothing else is said: 600 MB of them, as ended ones are kept too.
+/// Default limit on the tasks of a run: 600 MB of them, as ended ones are kept too.
 pub(crate) const TASKS_MAX: usize = 1 << 19;
 
 /// One run: machine, kernel, workload and seed. The same four give the same trace,
@@ -91,25 +91,25 @@ impl<'a> Simulation<'a> {
         Simulation { limit: self.limit.min(duration), ..self }
     }
 
-    /// The same, given up after so many events.
+    /// The same, aborted after this many events.
     #[must_use]
     pub fn limit_events(self, events: u64) -> Self {
         Simulation { events, ..self }
     }
 
-    /// The same, given up when it has made more than so many tasks, ended ones among them.
+    /// The same, aborted when it has made more than this many tasks, ended ones included.
     #[must_use]
     pub fn limit_tasks(self, tasks: usize) -> Self {
         Simulation { tasks, ..self }
     }
 
-    /// The same with other things going on beside the workload.
+    /// The same with background noise.
     #[must_use]
     pub fn noise(self, noise: Noise) -> Self {
         Simulation { noise, ..self }
     }
 
-    /// The same, begun in a state of which this is known.
+    /// The same, starting in this known state.
     #[must_use]
     pub fn past(self, past: Past) -> Self {
         Simulation { past, ..self }
@@ -176,15 +176,15 @@ impl<'a> Simulation<'a> {
         self.run_engine(engine, sink)
     }
 
-    /// Runs as [`Simulation::run`], and says what balancing has learned by the end.
+    /// Runs as [`Simulation::run`], and returns what balancing has learned by the end.
     pub fn run_learning(&self, sink: &mut dyn Sink) -> (Outcome, Experience) {
         let mut engine = self.engine(Listens::of(sink));
         let end = engine.run(self.limits(&engine), sink);
         (engine.outcome(end), engine.sched.experience())
     }
 
-    /// Runs as [`Simulation::run`], and tests the scheduler's whole state by its list of
-    /// invariants after every so many events. Slow.
+    /// Runs as [`Simulation::run`], and checks all invariants of the scheduler's state after every `every`
+    /// events. Slow.
     ///
     /// # Panics
     /// At the first invariant that does not hold.

@@ -14,7 +14,7 @@ use crate::explain::wakeup_reason;
 use crate::task::Wait;
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// A task that is woken for the first time has what it brings from before the run.
+    /// At its first wake-up a task gets its known state from before the run.
     fn bring_past(&mut self, task: TaskId) {
         let entry = &mut self.tasks[task.index()];
         let lag = std::mem::take(&mut entry.lag);
@@ -27,14 +27,14 @@ impl<S: Scheduler> Engine<'_, S> {
         self.bring_averages(task);
     }
 
-    /// A task's averages come to hold what it did before the run.
+    /// Sets a task's averages from its activity before the run.
     pub fn bring_averages(&mut self, task: TaskId) {
         if let Some(did) = self.tasks[task.index()].did.take() {
             self.sched.set_averages(task, did.running, did.runnable, self.now);
         }
     }
 
-    /// Whether a task comes to the CPU of its waker; then it is bound to that.
+    /// Whether a task moves to the CPU of its waker; then it is bound to that CPU.
     fn come_to_waker(&mut self, cpu: CpuId, context: Context, task: TaskId) -> bool {
         let entry = self.sched.task(task);
         let asleep = !entry.on_rq && !entry.se.on_rq;
@@ -74,7 +74,7 @@ impl<S: Scheduler> Engine<'_, S> {
             in_task: context == Context::Task,
             current_cpu: false,
         };
-        // The thread of that CPU has been there all the time.
+        // That CPU's thread has always been there.
         let prev = if comes { cpu } else { self.sched.task(task).cpu };
         if self.tracing {
             let ((comm, pid), prio) = (self.who(task), self.prio(task));
@@ -134,7 +134,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A waker that goes on with a task that is still on its CPU spins until that has switched away.
+    /// A waker of a task that is still on its CPU spins until that CPU has switched away.
     ///
     /// Kernel: smp_cond_load_acquire(&p->on_cpu, !VAL) of try_to_wake_up(), kernel/sched/core.c.
     fn awaits_leaving(&mut self, cpu: CpuId, task: TaskId, path: WakePath) {
@@ -146,7 +146,7 @@ impl<S: Scheduler> Engine<'_, S> {
             let comes = self.now + Duration(self.cpus[cpu].overhead_ns());
             self.charge_time(cpu, Part::Waiting, leaves.since(comes).0);
         }
-        // Else balance passes would take it for one that runs, wherever it waits.
+        // Otherwise balance passes would take it for a running task, wherever it waits.
         self.sched.finish_task_switch(task);
     }
 
@@ -158,7 +158,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.emit(cpu, context, Kind::SchedWakeup { comm, pid, prio, target_cpu });
     }
 
-    /// A CPU queues what others woke for it.
+    /// A CPU queues the tasks on its wake list.
     pub fn drain_wake_list(&mut self, cpu: CpuId) {
         if !self.sched.has_wake_list(cpu) {
             return;
@@ -198,7 +198,7 @@ mod tests {
         Op::Run { work: Duration::micros(us) }
     }
 
-    /// The programs of a task that wakes another, and of that.
+    /// The programs of a waker and its wakee.
     fn wakes_and_waits(w: &mut WorkloadBuilder, comes_to_waker: bool) -> (ProgramId, ProgramId) {
         let sem = w.sem("sem", 0);
         let wakes = w.program("wakes", |p| {
@@ -213,7 +213,7 @@ mod tests {
         (wakes, waits)
     }
 
-    /// How often the waker lost its CPU though it would have gone on.
+    /// How often the waker lost its CPU although it was runnable.
     #[derive(Default)]
     struct Preempted(u32);
 

@@ -1,4 +1,4 @@
-//! What must hold of a workload before it is run.
+//! Invariants of a workload, checked before it is run.
 //!
 //! An engine trusts a checked workload: ids index their tables, loops nest, locks
 //! are unlocked by the task that took them, barriers can fill. Each sentence of
@@ -137,7 +137,7 @@ pub enum Fault {
     },
 }
 
-/// A fault with what is known of its place.
+/// A fault, with its place as far as known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub fault: Fault,

@@ -1,4 +1,4 @@
-//! The things that tasks wait for and wake each other through.
+//! The objects through which tasks wait for and wake each other.
 //!
 //! Each is a description; its state belongs to the engine.
 
@@ -47,7 +47,7 @@ pub struct MutexSpec {
     pub pi: bool,
 }
 
-/// How a mutex is waited for.
+/// How tasks wait for a mutex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MutexKind {
     /// A futex of user space: sleeps at once, the next comer may take it first.
@@ -55,7 +55,7 @@ pub enum MutexKind {
     Futex,
     /// A mutex of the kernel: spins while the holder runs, then sleeps.
     Kernel,
-    /// A lock of user space that is spun for in user mode.
+    /// A lock of user space; waiters spin in user mode.
     Spin {
         /// CPU time that a task spins for it before it sleeps.
         spin: Duration,
@@ -228,10 +228,10 @@ pub struct SourceSpec {
     pub posts: Option<SemId>,
 }
 
-/// What makes an interrupt come.
+/// What triggers an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// Again and again, at spans drawn from the distribution.
+    /// Repeatedly, at spans drawn from the distribution.
     Every(DistId),
     /// A span after each [`Op::Raise`](crate::Op::Raise).
     Raised(DistId),

@@ -1,4 +1,4 @@
-//! A barrier: a waiting task spins for a while and then sleeps; the last to come frees all.
+//! A barrier: a waiting task spins for a while and then sleeps; the last to arrive releases all.
 
 use schedlab_units::TaskId;
 
@@ -16,18 +16,18 @@ pub(crate) struct Barrier {
     freed: usize,
 }
 
-/// What an arrival means.
+/// The result of an arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// Others are missing.
     Wait,
-    /// All are there: these spin and may go on; those asleep are woken one by one
-    /// with [`Barrier::wake`].
+    /// All have arrived: these spin and may continue; sleeping ones are woken one by one with
+    /// [`Barrier::wake`].
     Open(Vec<TaskId>),
 }
 
 impl Barrier {
-    /// A barrier for so many.
+    /// A barrier for this many tasks.
     pub fn new(parties: u32) -> Barrier {
         Barrier { parties, arrived: 0, spinners: Vec::new(), sleepers: Waiters::default(), freed: 0 }
     }

@@ -1,4 +1,4 @@
-//! A mutex of the kernel: spun for while its owner runs, slept for when it does not.
+//! A mutex of the kernel: waiters spin while its owner runs, and sleep otherwise.
 //!
 //! ```text
 //!   owner <- first spinner <- next spinner <- ...     (awake, in a queue of their own)
@@ -36,12 +36,12 @@ pub(crate) struct KernelMutex {
     handoff: bool,
 }
 
-/// What giving the lock back leads to.
+/// The effects of releasing the lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Given {
-    /// This task spins and has it now, or is to look again.
+    /// This task spins and has it now, or must look again.
     pub spinner: Option<TaskId>,
-    /// This waiter is to be woken, if it sleeps.
+    /// This waiter must be woken, if it sleeps.
     pub wakes: Option<TaskId>,
 }
 
@@ -112,7 +112,7 @@ impl KernelMutex {
         self.spinners.take_first()
     }
 
-    /// The owner gives it back: the first that spins has it, unless it cannot see that `at_once`.
+    /// The owner releases it: the first spinner gets it, unless it cannot see that `at_once`.
     pub fn give(&mut self, task: TaskId, at_once: bool) -> Given {
         assert_eq!(self.owner, Some(task), "the owner unlocks a mutex");
         if std::mem::take(&mut self.handoff)
@@ -130,7 +130,7 @@ impl KernelMutex {
         Given { spinner, wakes: self.waiters.first() }
     }
 
-    /// A task that has it waits no longer.
+    /// A task that has it no longer waits.
     fn leave(&mut self, task: TaskId) {
         let was_first = self.is_first(task);
         if self.waiters.remove(task).is_some() && was_first {

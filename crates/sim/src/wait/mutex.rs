@@ -10,7 +10,7 @@ use super::Waiters;
 pub(crate) struct Mutex {
     owner: Option<TaskId>,
     waiters: Waiters,
-    /// Those that spin in user mode, on a CPU or not.
+    /// Tasks that spin in user mode, on a CPU or preempted.
     spinners: Waiters,
 }
 
@@ -29,7 +29,7 @@ impl Mutex {
         self.waiters.add(task);
     }
 
-    /// The owner gives it back.
+    /// The owner releases it.
     pub fn give(&mut self, task: TaskId) {
         assert_eq!(self.owner, Some(task), "the owner unlocks a mutex");
         self.owner = None;
@@ -45,17 +45,17 @@ impl Mutex {
         self.spinners.add(task);
     }
 
-    /// A task spins no more.
+    /// A task stops spinning.
     pub fn stop_spinning(&mut self, task: TaskId) {
         self.spinners.remove(task);
     }
 
-    /// Those that spin, the one that came first in front.
+    /// Spinning tasks, first come first.
     pub fn spinners(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.spinners.iter()
     }
 
-    /// The one that came first spins no more.
+    /// The first spinner stops spinning.
     pub fn next_spinner(&mut self) -> Option<TaskId> {
         self.spinners.take_first()
     }

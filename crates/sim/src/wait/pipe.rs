@@ -78,7 +78,7 @@ impl Pipe {
         self.pages.len() >= self.pages_max
     }
 
-    /// Writes as much as fits: how many bytes that was.
+    /// Writes as much as fits; returns how many bytes.
     pub fn write(&mut self, bytes: u32) -> u32 {
         let mut left = bytes;
         // Only the part that would not fill a page of its own may share one.
@@ -95,7 +95,7 @@ impl Pipe {
         bytes - left
     }
 
-    /// Reads as much as there is, at most `bytes`: how many bytes that was.
+    /// Reads the available data, at most `bytes`; returns how many bytes.
     pub fn read(&mut self, bytes: u32) -> u32 {
         let mut left = bytes;
         while left > 0 {

@@ -23,7 +23,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// An empty one for so many bytes.
+    /// An empty socket for this many bytes.
     pub fn new(capacity: u32) -> Socket {
         Socket {
             capacity: capacity.max(1),
@@ -39,7 +39,7 @@ impl Socket {
         self.writer = Some(cpu);
     }
 
-    /// Where it was written last.
+    /// The CPU of the last write.
     pub fn written_on(&self) -> Option<CpuId> {
         self.writer
     }
@@ -54,7 +54,7 @@ impl Socket {
         self.filled <= self.capacity / 4
     }
 
-    /// Writes, if it is not full: how many bytes that was.
+    /// Writes, if it is not full; returns how many bytes.
     pub fn write(&mut self, bytes: u32) -> u32 {
         if self.is_full() {
             return 0;
@@ -63,7 +63,7 @@ impl Socket {
         bytes
     }
 
-    /// Reads as much as there is, at most `bytes`: how many bytes that was.
+    /// Reads the available data, at most `bytes`; returns how many bytes.
     pub fn read(&mut self, bytes: u32) -> u32 {
         let taken = bytes.min(self.filled);
         self.filled -= taken;

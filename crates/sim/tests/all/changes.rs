@@ -1,4 +1,4 @@
-//! What comes from outside while a run is under way: interrupts, noise, CPUs that go.
+//! Influences from outside during a run: interrupts, noise, CPUs that go offline.
 
 use schedlab_machine::{Machine, Without};
 use schedlab_sched::{Kernel, PRESETS};
@@ -26,7 +26,7 @@ fn run(simulation: &Simulation, mut see: impl FnMut(&Event)) -> Outcome {
     outcome
 }
 
-/// Bound hogs, each with so much work.
+/// Bound hogs, each with this much work.
 fn bound_hogs(cpus: &[u16], work: Duration) -> Workload {
     let mut w = WorkloadBuilder::new("hogs");
     let program = w.program("hog", |p| _ = p.run(work));

@@ -1,4 +1,4 @@
-//! What inline tasks share, where it has parameters.
+//! Objects with parameters that inline tasks share.
 
 use core::ops::RangeInclusive;
 
