@@ -25,9 +25,9 @@ pub struct Queued {
 
 /// Queued entities but the running one, in order of key; equal keys in order of arrival.
 ///
-/// A sorted vector stands for the kernel's red-black tree: the same order, fewer
-/// cache misses at the sizes run queues have. The shortest and longest slice, which
-/// the kernel keeps in the tree's nodes, are kept beside it.
+/// A sorted vector replaces the kernel's red-black tree: the same order, fewer cache misses at the sizes run
+/// queues have. The shortest and longest slice, which the kernel keeps in the tree's nodes, are kept beside
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     entries: Vec<Queued>,
@@ -191,7 +191,7 @@ pub struct CfsRq {
     pub avg: SchedAvg,
     /// CPU it belongs to.
     pub cpu: CpuId,
-    /// Group whose children stand here.
+    /// Group whose children are queued here.
     pub tg: TgId,
     /// Entity running at this level; not on the time line.
     pub curr: Option<SeId>,

@@ -43,8 +43,8 @@ impl Sched {
         }
     }
 
-    /// A task was queued on a CPU. If the CPU's task makes way, the scheduler will be called and need not read the
-    /// clock again. So the next task is charged for the time until then.
+    /// A task was queued on a CPU. If the CPU's task is preempted, the scheduler will be called and need not read
+    /// the clock again. So the next task is charged for the time until then.
     ///
     /// Kernel: rq_clock_skip_update(), in wakeup_preempt(), kernel/sched/core.c, v6.12; check_preempt_curr() before v6.7.
     pub(crate) fn rq_clock_skip_update(&mut self, cpu: CpuId) {
@@ -133,7 +133,7 @@ impl Sched {
         self.rqs[cpu].pelt_now()
     }
 
-    /// Clock of the averages of a queue: it stands still while the group is throttled.
+    /// Clock of the averages of a queue: it is stopped while the group is throttled.
     ///
     /// Kernel: cfs_rq_clock_pelt(), kernel/sched/pelt.h, v6.12; cfs_rq_clock_task() in v4.13.
     #[inline]
@@ -165,7 +165,7 @@ impl Sched {
         queue.pelt_clock_throttled = true;
     }
 
-    /// Throttling ends: the queue's clock goes on where it stopped.
+    /// Throttling ends: the queue's clock continues where it stopped.
     ///
     /// Kernel: tg_unthrottle_up(), kernel/sched/fair.c, v6.12.
     pub fn start_pelt_clock(&mut self, cfs: CfsRqId) {

@@ -25,7 +25,7 @@ fn rescale(value: i64, old: u64, new: u64) -> i64 {
 }
 
 impl Kernel {
-    /// Whether tasks of all groups of a CPU stand in one time line.
+    /// Whether tasks of all groups of a CPU are in one timeline.
     #[inline]
     pub(crate) fn is_flat(&self) -> bool {
         self.has(Feature::FlatGroups) && self.rules.policy == FairPolicy::Eevdf

@@ -7,7 +7,7 @@ use crate::{
     Curr, Entity, FairPolicy, Feature, ForkPlace, LoadWeight, NewTask, Policy, Sched, SeId, Task, TaskState,
 };
 
-/// Bounds of the slice a task may ask for, ns.
+/// Bounds of the slice a task may request, ns.
 ///
 /// Kernel: __setparam_fair(), kernel/sched/fair.c, v7.2.
 const SLICE: core::ops::RangeInclusive<u64> = 100_000..=100_000_000;

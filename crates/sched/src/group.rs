@@ -29,7 +29,7 @@ impl TgId {
 /// CPU time a group may use per period, as `struct cfs_bandwidth`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bandwidth {
-    /// ns per period; none is no limit.
+    /// ns per period; `None` is no limit.
     pub quota: Option<u64>,
     /// Length of a period, ns.
     pub period: u64,
@@ -45,7 +45,7 @@ pub struct Bandwidth {
     pub runtime_expires: u64,
     /// How often it was filled.
     pub expires_seq: u64,
-    /// When the timer that hands out returned time expires, ns; none if it does not run.
+    /// When the timer that hands out returned time expires, ns; `None` if it is not set.
     pub slack_expires: Option<u64>,
     /// Periods over, periods with throttling, as `cpu.stat` counts them.
     pub nr_periods: u64,
@@ -81,7 +81,7 @@ impl Default for Bandwidth {
 /// A task group, as `struct task_group`.
 #[derive(Clone, Debug)]
 pub struct TaskGroup {
-    /// One level up; none for the root.
+    /// One level up; `None` for the root.
     pub parent: Option<TgId>,
     /// Shares, scaled up by 2^10.
     pub shares: u64,

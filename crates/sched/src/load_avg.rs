@@ -140,7 +140,7 @@ impl Sched {
         scale_load_down(&self.kernel, weight)
     }
 
-    /// The load of an entity that waits in its queue and that of the queue, if both were brought up to date at `now`.
+    /// The load of an entity that waits in its queue and that of the queue, if both were updated at `now`.
     pub(crate) fn aged_loads(&self, se: SeId, now: Time) -> (u64, u64) {
         let mut entity = self.se(se).clone();
         let cfs = entity.cfs_rq.expect("it is queued");

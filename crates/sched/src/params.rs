@@ -31,9 +31,8 @@ impl Sched {
         self.prio_changed_fair(task, nice > old);
     }
 
-    /// The slice a task asks for; none for the kernel's own. Kernels before v6.12 have none
-    /// but that. As with any change of parameters a fair task is given its weight again, and its load average is made
-    /// anew from its sum.
+    /// The slice a task requests; `None` for the kernel's own. Kernels before v6.12 have only that. As with any
+    /// change of parameters a fair task is given its weight again, and its load average is recomputed from its sum.
     ///
     /// Kernel: __setparam_fair(), kernel/sched/fair.c, v7.2; __sched_setscheduler(), v6.12.
     pub fn set_slice(&mut self, task: TaskId, slice: Option<u64>, now: Time) {
@@ -54,7 +53,8 @@ impl Sched {
         });
     }
 
-    /// Sets the policy of a task, at the request of the task running on `by`. Among fair policies that changes no priority, so no task is asked to make way.
+    /// Sets the policy of a task, at the request of the task running on `by`. Among fair policies that changes no
+    /// priority, so no reschedule is requested.
     ///
     /// Kernel: __sched_setscheduler(), kernel/sched/syscalls.c, v6.12.
     pub fn set_policy(&mut self, by: CpuId, task: TaskId, policy: Policy, now: Time) {

@@ -1,7 +1,7 @@
-//! Which task is asked to make way when a task changes its priority or its class.
+//! Which task is preempted when a task changes its priority or its class.
 //!
-//! A task that waits is asked about as if it had been woken. One that runs has its CPU already: it makes way if
-//! it fell behind another, and how that is found out differs between classes and kernels.
+//! A waiting task is checked as if it had been woken. A running task already has its CPU: it is preempted if it
+//! fell behind another, and the check for that differs between classes and kernels.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -31,7 +31,7 @@ impl Sched {
         }
     }
 
-    /// An RT task has another priority. It makes way, or is made way for, only if the order is another now.
+    /// An RT task has another priority. It is preempted, or preempts, only if the order has changed.
     ///
     /// Kernel: prio_changed_rt(), kernel/sched/rt.c, v6.1, v6.12, v7.2.
     pub(crate) fn prio_changed_rt(&mut self, task: TaskId, before: u8, now: Time) {

@@ -7,7 +7,7 @@ use schedlab_units::TaskId;
 
 use crate::{Entity, TgId};
 
-/// How a task asks to be scheduled.
+/// The scheduling policy that a task requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// SCHED_OTHER.
@@ -79,7 +79,7 @@ pub struct NewTask {
 }
 
 impl NewTask {
-    /// A task of nice 0 in the root group that may use all of so many CPUs.
+    /// A task of nice 0 in the root group that may use all of this many CPUs.
     pub fn plain(nr_cpus: usize) -> NewTask {
         NewTask {
             policy: Policy::Normal,

@@ -72,7 +72,7 @@ impl Sched {
         }
     }
 
-    /// CFS: a task that is not alone makes way if its slice is over, unless a timer looks after that.
+    /// CFS: a task that is not alone is preempted if its slice is over, unless a timer handles that.
     fn preempt_at_tick(&mut self, cfs: CfsRqId, se: SeId) {
         let cpu = self.cfs(cfs).cpu;
         if self.rqs[cpu].hrtick.is_some() && !self.kernel.has(Feature::DoubleTick) {

@@ -74,8 +74,8 @@ impl Looked {
         Looked(vec![0; nr_cpus.div_ceil(64)].into_iter().map(AtomicU64::new).collect())
     }
 
-    /// A run queue is looked at. Deciders are given the state to read, so this is noted beside it; no other thread
-    /// notes at the same time.
+    /// A run queue is examined. Deciders only read the state, so this is noted separately; no other thread does so
+    /// at the same time.
     #[inline]
     pub(crate) fn note(&self, cpu: CpuId) {
         if let Some(word) = self.0.get(cpu.index() / 64) {
@@ -83,7 +83,7 @@ impl Looked {
         }
     }
 
-    /// All of a mask are looked at.
+    /// All CPUs of a mask are examined.
     #[inline]
     pub(crate) fn note_all(&self, cpus: &CpuMask) {
         let masks = cpus.words();

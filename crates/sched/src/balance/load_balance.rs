@@ -6,8 +6,8 @@
 //! bound elsewhere, the pass does so on its own notes. [`Sched::apply_balance`] carries
 //! the decision out.
 //!
-//! Passes of several CPUs never overlap here, so the lock of NUMA balancing
-//! (SD_SERIALIZE) is always free; that it is asked for is an effect.
+//! Passes of several CPUs never overlap here, so the lock of NUMA balancing (SD_SERIALIZE) is always free;
+//! the attempt to take it is an effect.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -37,8 +37,8 @@ enum End {
 }
 
 impl Sched {
-    /// Makes one pass: brings the local group's capacity, and in some kernels the load of idle CPUs, up to
-    /// date, decides and applies.
+    /// Makes one pass: updates the local group's capacity, and in some kernels the load of idle CPUs, decides
+    /// and applies.
     ///
     /// Kernel: load_balance(), kernel/sched/fair.c, v6.1; sched_balance_rq() from v6.10 on.
     pub fn load_balance(&mut self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
@@ -88,7 +88,7 @@ impl LbEnv<'_> {
             }
             let group = match self.find_busiest_group() {
                 Ok(group) => group,
-                // Of those that are left none is busy: what was met before was bound.
+                // None of the remaining CPUs is busy: tasks found before were bound.
                 Err(_) if self.flags.all_pinned => break (End::Balanced, Reason::LbAllPinned, None),
                 Err((reason, number)) => break (End::Balanced, reason, number),
             };

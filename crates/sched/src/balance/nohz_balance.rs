@@ -14,8 +14,8 @@ use crate::{Effect, Feature, IdleType, NewidleAges, NewidleGate, NohzSelf, Sched
 const BLOCKED_PERIOD_MS: u64 = 32;
 
 impl Sched {
-    /// Whether a CPU that goes idle stops its tick: it expects to be idle for so many ns (none where no governor predicts),
-    /// and its next timer is so far away.
+    /// Whether a CPU that goes idle stops its tick, given its expected idle time, ns (`None` without a governor), and
+    /// the time to its next timer.
     ///
     /// Kernel: cpuidle_idle_call(), v5.10, v6.12; menu_select(), v4.17; tick_nohz_stop_sched_tick(), v4.13.
     pub fn stops_tick(&self, expected_ns: Option<u64>, timer_ns: u64) -> bool {
@@ -132,7 +132,7 @@ impl Sched {
             if !self.idle_cpu(cpu) {
                 continue;
             }
-            // Work came for this CPU: the next to be kicked goes on.
+            // This CPU got work: the next CPU to be kicked continues.
             if !self.idle_cpu(this_cpu) && self.rqs[this_cpu].need_resched.any() {
                 self.nohz_has_blocked |= kick.stats || has_blocked;
                 self.nohz_needs_update |= kick.next;

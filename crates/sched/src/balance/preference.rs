@@ -20,7 +20,7 @@ pub struct Preference {
 }
 
 impl Sched {
-    /// What a process prefers; none where nothing is kept of it.
+    /// The preference of a process; `None` if nothing is recorded for it.
     pub fn preference(&self, process: u32) -> Option<Preference> {
         let home = self.sched_cache.groups.get(process)?.cpu;
         let threads = self.tasks.iter().enumerate().filter(|(_, p)| p.process == process && !p.kthread);

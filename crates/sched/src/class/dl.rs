@@ -183,7 +183,7 @@ impl Sched {
         }
     }
 
-    /// A task leaves the class; its timer goes on.
+    /// A task leaves the class; its timer continues.
     ///
     /// Kernel: switched_from_dl(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn leave_dl(&mut self, cpu: CpuId, task: TaskId, from: Policy) {
@@ -259,7 +259,7 @@ impl Sched {
         self.account_dl_as_rt(cpu, delta);
     }
 
-    /// What of a budget is used up by running so long.
+    /// How much of a budget is used up by running this long.
     ///
     /// Kernel: update_curr_dl(), kernel/sched/deadline.c, v6.1; dl_scaled_delta_exec(), v6.12.
     fn dl_scaled_delta_exec(&self, cpu: CpuId, delta: u64) -> u64 {
@@ -270,7 +270,8 @@ impl Sched {
         }
     }
 
-    /// A task is out of budget: it leaves until its next period, or goes on with another budget if that has begun.
+    /// A task is out of budget: it leaves until its next period, or continues with a new budget if that period has
+    /// begun.
     ///
     /// Kernel: update_curr_dl(), kernel/sched/deadline.c, v6.1; update_curr_dl_se(), v6.12.
     fn throttle_dl(&mut self, cpu: CpuId, task: TaskId) {

@@ -72,7 +72,8 @@ impl Sched {
             && on.is_none_or(|on| entry.allowed.contains(on))
     }
 
-    /// Where a task that waits on a CPU goes, if `by` pushes it: each CPU takes those that would do in a turn of its own.
+    /// Where a task that waits on a CPU is moved if `by` pushes it: each CPU takes the suitable ones in a turn of its
+    /// own.
     pub fn push_of(&self, by: CpuId, task: TaskId, cpu: CpuId) -> Push {
         let nearest = self.cpus_that_would_do(task, by);
         match self.take_nearest(&nearest, by) {
@@ -106,9 +107,9 @@ impl Sched {
         }
     }
 
-    /// Whether the running task makes room for one of its own priority or deadline: it can go elsewhere, and
-    /// the other cannot. The switch to that one pushes it. A deadline task is asked to no effect, as the one that was
-    /// queued first stays the first.
+    /// Whether the running task makes room for one of its own priority or deadline: it can go elsewhere, and the
+    /// other cannot. The switch to that one pushes it. For a deadline task the request has no effect, as the one that
+    /// was queued first stays the first.
     ///
     /// Kernel: check_preempt_equal_prio(), kernel/sched/rt.c, check_preempt_equal_dl(), kernel/sched/deadline.c, v6.1, v6.12.
     pub(crate) fn makes_room_for(&self, cpu: CpuId, task: TaskId, curr: TaskId) -> bool {

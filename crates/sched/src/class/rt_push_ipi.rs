@@ -27,7 +27,7 @@ pub struct RtPushLoop {
 }
 
 impl Sched {
-    /// A CPU has room for RT tasks: a round of interrupts begins, or goes on for once more.
+    /// A CPU has room for RT tasks: a round of interrupts begins, or is extended by one more.
     ///
     /// Kernel: tell_cpu_to_push(), kernel/sched/rt.c, v6.1, v6.12. v4.13 has a round for each CPU that has room, which
     /// leaves out whose tasks are too low for it; here it is as later.
@@ -39,7 +39,7 @@ impl Sched {
         }
     }
 
-    /// A CPU that was asked for it pushes RT tasks while that helps, and the next one is asked.
+    /// A CPU that was asked to push pushes RT tasks while that helps, and the next one is asked.
     ///
     /// Kernel: rto_push_irq_work_func(), kernel/sched/rt.c, v6.1, v6.12.
     pub fn rto_push_irq_work(&mut self, cpu: CpuId, now: Time) {
@@ -53,7 +53,7 @@ impl Sched {
         self.effects.extend(next.map(|cpu| Effect::RtPush { cpu }));
     }
 
-    /// The next CPU that has RT tasks to give, in the order of their numbers.
+    /// The next CPU that has pushable RT tasks, in the order of CPU numbers.
     ///
     /// Kernel: rto_next_cpu(), kernel/sched/rt.c, v6.1, v6.12.
     fn rto_next_cpu(&mut self, this: CpuId) -> Option<CpuId> {

@@ -1,4 +1,4 @@
-//! CFS bandwidth: a group may use so much CPU time per period and no more.
+//! CFS bandwidth: a group may use a limited CPU time per period.
 //!
 //! The group has a pool that its period timer refills. A CPU takes a slice from it
 //! before it runs the group and asks for more when the slice is used up; if the pool
@@ -295,7 +295,7 @@ impl Sched {
     }
 
     /// Throttles the queue of a task's group, or of the one above that has the quota, on the task's CPU, whatever is
-    /// left of the quota. From v6.18 on only the task leaves. Nothing is asked to make way.
+    /// left of the quota. From v6.18 on only the task leaves. No reschedule is requested.
     pub fn apply_throttle(&mut self, task: TaskId, tg: TgId, now: Time) {
         let cpu = self.task(task).cpu;
         self.update_rq_clock(cpu, now);
@@ -312,7 +312,7 @@ impl Sched {
         self.rqs[cpu].need_resched = asked;
     }
 
-    /// Lets the queues of a task's group and of those above run again on the task's CPU. Nothing is asked to make way.
+    /// Lets the queues of a task's group and of those above run again on the task's CPU. No reschedule is requested.
     pub fn apply_unthrottle(&mut self, task: TaskId, now: Time) {
         let (cpu, mut level) = (self.task(task).cpu, Some(self.task(task).tg));
         self.update_rq_clock(cpu, now);
@@ -435,7 +435,7 @@ impl Sched {
             let flags = EnqueueFlags { wakeup: true, ..EnqueueFlags::default() };
             self.enqueue_task(cpu, task, flags);
         }
-        // It ran out again while tasks were queued: the rest goes on waiting.
+        // It ran out again while tasks were queued: the rest continues to wait.
         self.cfs_mut(cfs).throttled_limbo.extend(waiting);
         if !self.kernel.has(Feature::ThrottledLists) || self.cfs(cfs).nr_queued > 0 {
             self.list_add_leaf_cfs_rq(cfs);
@@ -513,7 +513,7 @@ impl Sched {
         true
     }
 
-    /// A task that waits for quota is woken, moved or changed. True if it goes on waiting.
+    /// A task that waits for quota is woken, moved or changed. True if it continues to wait.
     ///
     /// Kernel: enqueue_throttled_task(), kernel/sched/fair.c, v7.2.
     pub(crate) fn enqueue_throttled_task(&mut self, task: TaskId) -> bool {

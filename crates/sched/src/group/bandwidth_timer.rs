@@ -14,7 +14,7 @@ use super::bandwidth::MIN_BANDWIDTH_EXPIRATION;
 use crate::{CfsRqId, Effect, Feature, Sched, TgId};
 
 impl Sched {
-    /// The period timer of a group expired on a CPU. Returns when it expires next, if it goes on.
+    /// The period timer of a group expired on a CPU. Returns its next expiry, if it continues.
     ///
     /// Kernel: sched_cfs_period_timer(), do_sched_cfs_period_timer(), kernel/sched/fair.c, v6.12.
     pub fn period_timer(&mut self, tg: TgId, this: CpuId, now: Time) -> Option<Time> {
@@ -104,7 +104,7 @@ impl Sched {
         lacks || !by_interrupt && !self.tg(tg).bandwidth.throttled_cfs_rq.is_empty()
     }
 
-    /// Gives a queue as much as it needs to run, or what is left. True if that is enough.
+    /// Gives a queue as much as it needs to run, or the rest. True if that is enough.
     fn give_runtime(&mut self, cfs: CfsRqId) -> bool {
         let queue = self.cfs(cfs);
         let (tg, needed) = (queue.tg, (1 - queue.runtime_remaining).max(0) as u64);

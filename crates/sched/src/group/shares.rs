@@ -1,9 +1,8 @@
 //! How much of a group's weight its entity on one CPU is given.
 //!
-//! The exact share needs the queued weight of the group on all CPUs. The slow sum
-//! `tg->load_avg` stands for it, with this CPU's part replaced by the larger of its
-//! average and what is queued now, so that a group that just woke up on an otherwise
-//! idle machine gets all of its weight at once.
+//! The exact share needs the queued weight of the group on all CPUs. The slow sum `tg->load_avg` approximates
+//! it, with this CPU's part replaced by the larger of its average and what is queued now, so that a group
+//! that just woke up on an otherwise idle machine gets all of its weight at once.
 
 use crate::{CfsRqId, Feature, Sched, SeId, TgId};
 

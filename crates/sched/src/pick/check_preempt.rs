@@ -12,7 +12,7 @@ use crate::{Curr, Entity, Feature, Policy, Reason, Sched, SeId, WakeupPreempt, w
 /// What the decider says about a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreemptDecision {
-    /// The current task must make way.
+    /// The current task must be preempted.
     pub preempt: bool,
     /// The request is a lazy one.
     pub lazy: bool,
@@ -477,7 +477,7 @@ impl Sched {
         !holder.is_some_and(|next| crate::cfs_rq::before(self.se(next).deadline, self.se(pse).deadline))
     }
 
-    /// Whether a synchronous waker has run long enough to make way.
+    /// Whether a synchronous waker has run long enough to be preempted.
     ///
     /// Kernel: preempt_sync(), kernel/sched/fair.c, v7.2.
     fn preempt_sync(&self, cpu: CpuId, se: SeId, pse: SeId, wake_flags: u32) -> bool {

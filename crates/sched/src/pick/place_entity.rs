@@ -69,7 +69,7 @@ pub fn place_eevdf(
 pub struct PlaceCfs {
     /// Floor of the queue.
     pub min_vruntime: u64,
-    /// A new task's slice in virtual time; none for one that wakes.
+    /// A new task's slice in virtual time; `None` for one that wakes.
     pub initial_vslice: Option<u64>,
     /// The latency, or for idle entities the minimum granularity.
     pub thresh: u64,
