@@ -237,7 +237,8 @@ int lab_boot(const struct lab_machine *m)
 	system_state = SYSTEM_RUNNING;
 	for (cpu = 0; cpu < m->cpus; cpu++) {
 		lab_enter(cpu);
-		lab_current->flags |= PF_IDLE;
+		/* As one that a kernel thread forked, which up to 5.13 is where it has the flag from. */
+		lab_current->flags |= PF_IDLE | PF_KTHREAD;
 		init_task.sched_class = lab_current->sched_class;
 		lab_irqs_off = 1;
 		hrtimer_run_queues();
