@@ -1,4 +1,4 @@
-//! Who moves tasks when the scheduler decides to on its own.
+//! Carrying out the moves of tasks that the scheduler decides on its own.
 
 use core::fmt::Debug;
 

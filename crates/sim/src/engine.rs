@@ -29,6 +29,7 @@ use crate::outcome::{Counts, End, Outcome};
 use crate::past::Past;
 use crate::queue::Queue;
 use crate::rng::Stream;
+use crate::settle::Settling;
 use crate::task::Task;
 use crate::wait::{Barrier, Cond, Device, Futex, KernelMutex, Mutex, Pipe, Pool, Semaphore, Socket};
 
@@ -225,10 +226,8 @@ pub(crate) struct Engine<'a, S> {
     pub crowds: bool,
     /// Whether several cores share an L2.
     pub shares_l2: bool,
-    /// How figures settled.
-    pub settled: Option<crate::settle::Settled>,
-    /// The run waits for its figures to stand still before the window of its model begins.
-    pub settling: Option<crate::settle::Settling>,
+    /// Whether figures have settled, or how far the run is with waiting for that.
+    pub settling: Settling,
     /// Where time had gone when what counts began.
     pub begun: Account,
     /// When the measured part began.
@@ -354,8 +353,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             llcs: vec![CoreState::default(); topology.llcs().len()],
             crowds: false,
             shares_l2: topology.clusters().len() < topology.cores().len(),
-            settled: None,
-            settling: None,
+            settling: Settling::default(),
             begun: Account::default(),
             begun_at: UPTIME,
             tasks: Vec::new(),
@@ -504,7 +502,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             counts,
             profile,
             account: self.account().since(&self.begun),
-            settled: self.settled,
+            settled: self.settling.settled,
         }
     }
 

@@ -46,9 +46,13 @@ const SPAN_MIN: Duration = Duration::millis(5);
 /// How much the counts of two spans that are alike may differ, permille.
 const ALIKE_PERMILLE: u64 = 30;
 
-/// The spans so far of a run that settles.
+/// Whether figures have settled, and the spans compared so far.
 #[derive(Clone, Debug, Default)]
 pub struct Settling {
+    /// The run waits for that before the window of its model begins.
+    pub before_window: bool,
+    /// How it came out.
+    pub settled: Option<Settled>,
     spans: u32,
     /// Counts and account at the beginning of the present span.
     from: Option<(Counts, Account)>,
@@ -75,8 +79,7 @@ impl<S: Scheduler> Engine<'_, S> {
             return Some(end);
         }
         self.guess(&self.account().since(&before), FIRST_LOOK);
-        let mut settling = Settling::default();
-        while !self.span_ends(&mut settling, span) {
+        while !self.span_ends(span) {
             if let Some(end) = go_on(self, span, sink) {
                 return Some(end);
             }
@@ -89,36 +92,36 @@ impl<S: Scheduler> Engine<'_, S> {
         None
     }
 
-    /// A task is at the mark that ends the warm-up of a model: how long to wait for the next span; none if figures stand
-    /// still, or the run does not settle, or no window of fixed length follows the mark.
+    /// How long a task that is at the mark that ends the warm-up of its model waits for the next span. `None` if figures
+    /// have settled, if the run does not wait for that, or if no window of fixed length follows the mark.
     pub fn span_before_window(&mut self, task: TaskId) -> Option<Duration> {
-        let mut settling = self.settling.take()?;
-        let next = self.tasks[task.index()].cursor.pc();
-        let Some(&Op::Sleep { span: window }) = self.workload.code.get(next.index()) else { return None };
-        let span = span_of(window);
-        if self.span_ends(&mut settling, span) {
+        if !self.settling.before_window {
             return None;
         }
-        self.settling = Some(settling);
-        Some(span)
+        let next = self.tasks[task.index()].cursor.pc();
+        let window = match self.workload.code.get(next.index()) {
+            Some(&Op::Sleep { span }) => span_of(span),
+            _ => return None,
+        };
+        self.settling.before_window = !self.span_ends(window);
+        self.settling.before_window.then_some(window)
     }
 
-    /// Closes a span and begins another; true if it was like the one before, or the last that is tried.
-    fn span_ends(&mut self, settling: &mut Settling, span: Duration) -> bool {
-        let now = (self.counts, self.account());
-        if let Some((begun, from)) = settling.from.replace(now) {
-            // How busy CPUs are depends on the bound, so the next pass finds them otherwise.
-            self.guess(&self.account().since(&from), span);
-            let counts = [self.counts.wakeups - begun.wakeups, self.counts.switches - begun.switches];
-            let stands = settling.before.is_some_and(|before| alike(before, counts));
-            settling.before = Some(counts);
-            settling.spans += 1;
-            if stands || settling.spans == SPANS_MAX {
-                self.settled = Some(Settled { after: self.now.since(self.began), stands });
-                return true;
-            }
+    /// Ends a span and begins another. True if it was like the one before, or the last that is tried.
+    fn span_ends(&mut self, span: Duration) -> bool {
+        let counts = self.counts;
+        let account = self.account();
+        let Some((begun, from)) = self.settling.from.replace((counts, account.clone())) else { return false };
+        // How busy CPUs are depends on the limit, so the next pass finds another utilization.
+        self.guess(&account.since(&from), span);
+        let counts = [counts.wakeups - begun.wakeups, counts.switches - begun.switches];
+        let before = self.settling.before.replace(counts);
+        let stands = before.is_some_and(|before| alike(before, counts));
+        self.settling.spans += 1;
+        if stands || self.settling.spans == SPANS_MAX {
+            self.settling.settled = Some(Settled { after: self.now.since(self.began), stands });
         }
-        false
+        self.settling.settled.is_some()
     }
 
     /// Sets the bound of searches in each cache by how long its CPUs were busy in the last span, and at which clock:

@@ -14,7 +14,6 @@ use crate::engine::{Engine, Limits, Listens, took};
 use crate::noise::Noise;
 use crate::outcome::{End, Outcome};
 use crate::past::Past;
-use crate::settle::Settling;
 
 /// A run that cannot begin, with the part that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +135,7 @@ impl<'a> Simulation<'a> {
         let mut engine = Engine::new(self.machine, sched, self.workload, self.seed, &self.past, listens);
         engine.make_noise(self.noise);
         engine.plan(&self.changes);
-        engine.settling = (self.settles && self.workload.duration.is_none()).then(Settling::default);
+        engine.settling.before_window = self.settles && self.workload.duration.is_none();
         engine
     }
 
