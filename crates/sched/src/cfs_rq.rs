@@ -8,9 +8,8 @@ use schedlab_units::TaskId;
 
 use crate::{LoadWeight, SchedAvg, SeId, TgId};
 
-/// An entry of the time line: enough to order, to test eligibility and to find the
-/// shortest slice without looking at the entity. All of it is constant while queued,
-/// but for the slice of a group.
+/// An entry of the time line: enough to order entities, to test eligibility and to find the shortest slice without
+/// reading the entity. All of it is constant while queued, except the slice of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
     /// CFS: vruntime. EEVDF: deadline. Compared as a signed difference.
@@ -23,11 +22,10 @@ pub struct Queued {
     pub se: SeId,
 }
 
-/// Queued entities but the running one, in order of key; equal keys in order of arrival.
+/// Queued entities except the running one, in order of key; equal keys in order of arrival.
 ///
-/// A sorted vector replaces the kernel's red-black tree: the same order, fewer cache misses at the sizes run
-/// queues have. The shortest and longest slice, which the kernel keeps in the tree's nodes, are kept beside
-/// it.
+/// A sorted vector replaces the kernel's red-black tree: the same order, fewer cache misses at the sizes run queues
+/// have. The shortest and longest slice, which the kernel keeps in the tree's nodes, are stored separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     entries: Vec<Queued>,
@@ -42,7 +40,7 @@ pub(crate) fn before(a: u64, b: u64) -> bool {
 }
 
 impl Timeline {
-    /// Adds an entry behind those of equal key.
+    /// Adds an entry after those with an equal key.
     #[inline]
     pub fn insert(&mut self, entry: Queued) {
         self.slices = match self.entries.is_empty() {
@@ -63,7 +61,7 @@ impl Timeline {
         }
     }
 
-    /// Removes an entity, which must be there with this key.
+    /// Removes an entity, which must be queued with this key.
     #[inline]
     pub fn remove(&mut self, key: u64, se: SeId) {
         let at = self.place_of(key, se);
@@ -78,7 +76,7 @@ impl Timeline {
         if at + 1 == self.entries.len() { self.entries.swap_remove(at) } else { self.entries.remove(at) }
     }
 
-    /// Gives an entity another key and virtual time; it comes behind those of equal key.
+    /// Changes the key and the virtual time of an entity; it is placed after those with an equal key.
     #[inline]
     pub fn shift(&mut self, from: u64, se: SeId, key: u64, vruntime: u64) {
         let at = self.place_of(from, se);
@@ -93,7 +91,8 @@ impl Timeline {
         }
     }
 
-    /// Moves some in virtual time, each so many times its own amount; their keys stay. They stand in order here.
+    /// Shifts the virtual time of some entities, each by `times` its own amount; their keys do not change. `some` is
+    /// in the order of the entries.
     pub fn shift_vruntimes(&mut self, some: &[(SeId, i64)], times: i64) {
         let mut some = some.iter();
         let mut next = some.next();
@@ -116,7 +115,7 @@ impl Timeline {
 
     #[inline]
     fn place_of(&self, key: u64, se: SeId) -> usize {
-        // A short line is sooner looked through.
+        // A short line is searched faster.
         let short = self.entries.len() <= 8;
         let first = if short { 0 } else { self.entries.partition_point(|q| before(q.key, key)) };
         first + self.entries[first..].iter().position(|q| q.se == se).expect("entity is on the time line")
@@ -151,18 +150,18 @@ impl Timeline {
         (!self.entries.is_empty()).then_some(self.slices.1)
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// Load of tasks that left while asleep, taken off at the next update.
+/// Load of tasks that left while asleep, subtracted at the next update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// How many tasks.
@@ -179,13 +178,13 @@ pub struct Removed {
 
 /// A CFS run queue, as `struct cfs_rq`.
 ///
-/// The order of fields is kept: what balancing looks at on other CPUs comes first.
+/// The order of fields is deliberate: those that balancing reads on other CPUs come first.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct CfsRq {
     /// Tasks below, delayed ones included.
     pub h_nr_queued: u32,
-    /// Tasks below, delayed ones not.
+    /// Tasks below, without delayed ones.
     pub h_nr_runnable: u32,
     /// Averages.
     pub avg: SchedAvg,
@@ -195,7 +194,7 @@ pub struct CfsRq {
     pub tg: TgId,
     /// Entity running at this level; not on the time line.
     pub curr: Option<SeId>,
-    /// Under FLAT_GROUPS the entity of this level of what runs; `curr` of the root is the task itself then.
+    /// Under FLAT_GROUPS, the running task's entity at this level; `curr` of the root is then the task itself.
     pub h_curr: Option<SeId>,
     /// Buddy to pick next if fair.
     pub next: Option<SeId>,
@@ -203,7 +202,7 @@ pub struct CfsRq {
     pub last: Option<SeId>,
     /// CFS: buddy that yielded.
     pub skip: Option<SeId>,
-    /// Queued entities but `curr`.
+    /// Queued entities except `curr`.
     pub timeline: Timeline,
     /// Sum of the weights of all queued entities, `curr` included.
     pub load: LoadWeight,
@@ -213,7 +212,7 @@ pub struct CfsRq {
     pub h_nr_idle: u32,
     /// CFS: entities at this level that are idle.
     pub idle_nr_queued: u32,
-    /// CFS and v6.10: floor that never goes back.
+    /// CFS and v6.10: floor that never decreases.
     pub min_vruntime: u64,
     /// v6.12.117 and later: zero point of `avg_vruntime`.
     pub zero_vruntime: u64,
@@ -225,29 +224,29 @@ pub struct CfsRq {
     pub sum_shift: u32,
     /// Load of sleepers that moved away.
     pub removed: Removed,
-    /// What of `avg.load_avg` is in `TaskGroup::load_avg`.
+    /// The part of `avg.load_avg` that is included in `TaskGroup::load_avg`.
     pub tg_load_avg_contrib: u64,
     /// Clock of the last write to `TaskGroup::load_avg`.
     pub last_update_tg_load_avg: u64,
-    /// What of `avg.runnable_avg` is in `TaskGroup::runnable_avg`.
+    /// The part of `avg.runnable_avg` that is included in `TaskGroup::runnable_avg`.
     pub tg_runnable_avg_contrib: u64,
-    /// A change waits to be carried to the parent level.
+    /// A change is waiting to be propagated to the parent level.
     pub propagate: bool,
-    /// Runnable sum that goes with it.
+    /// Runnable sum of that change.
     pub prop_runnable_sum: i64,
     /// Hierarchical load, computed at most once per jiffy, at the first read.
     pub h_load: Cell<u64>,
     /// Jiffy of `h_load`.
     pub last_h_load_update: Cell<u64>,
-    /// On its CPU's list of queues whose averages must be aged.
+    /// On its CPU's list of queues whose averages must be decayed.
     pub on_list: bool,
     /// All entities below are idle.
     pub idle: bool,
     /// Bandwidth control is on for the group.
     pub runtime_enabled: bool,
-    /// Time left before the pool is asked again, ns.
+    /// Time left before more is requested from the pool, ns.
     pub runtime_remaining: i64,
-    /// When the period ends in which some of it was taken, ns.
+    /// End of the period in which some of it was taken, ns.
     pub runtime_expires: u64,
     /// How often the pool had been filled by then.
     pub expires_seq: u64,
@@ -257,24 +256,24 @@ pub struct CfsRq {
     pub throttle_count: u32,
     /// v7.2: tasks off the queue until there is quota again, newest first.
     pub throttled_limbo: Vec<TaskId>,
-    /// The PELT clock stands still, in v7.2 since the queue ran empty while throttled;
-    /// set and cleared by `stop_pelt_clock` and `start_pelt_clock`.
+    /// The PELT clock is stopped, in v7.2 since the queue became empty while throttled; set and cleared by
+    /// `stop_pelt_clock` and `start_pelt_clock`.
     pub pelt_clock_throttled: bool,
-    /// `throttled_clock_pelt_time` when the queue became empty; none if the clock stood still.
+    /// `throttled_clock_pelt_time` when the queue became empty; `None` if the clock was stopped.
     pub throttled_pelt_idle: Option<u64>,
     /// PELT clock when throttling began.
     pub throttled_clock_pelt: u64,
-    /// Throttled time taken off the PELT clock.
+    /// Throttled time subtracted from the PELT clock.
     pub throttled_clock_pelt_time: u64,
 }
 
-/// Virtual time at which a queue begins: just below the wrap.
+/// Virtual time at which a queue starts: just below the wrap.
 ///
 /// Kernel: init_cfs_rq(), kernel/sched/fair.c, v6.12.
 pub const MIN_VRUNTIME_START: u64 = (-(1i64 << 20)) as u64;
 
 impl CfsRq {
-    /// The entity of this level of what runs.
+    /// The running entity at this level.
     #[inline]
     pub(crate) fn runs(&self) -> Option<SeId> {
         self.h_curr.or(self.curr)

@@ -59,7 +59,7 @@ impl Entity {
         self.h_load.as_ref().unwrap_or(&self.load)
     }
 
-    /// By what it is ordered among those that are queued.
+    /// The key by which queued entities are ordered.
     #[inline]
     pub(crate) fn key(&self, rules: &Rules) -> u64 {
         match rules.policy {
@@ -72,9 +72,9 @@ impl Entity {
 /// A scheduling entity, as `struct sched_entity`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entity {
-    /// Weight in the queue it stands in.
+    /// Weight in its queue.
     pub load: LoadWeight,
-    /// Under FLAT_GROUPS a task's weight in the time line, once that is another than `load`.
+    /// Under FLAT_GROUPS a task's weight in the time line, if it differs from `load`.
     pub h_load: Option<LoadWeight>,
     /// Queued, or current and not put to sleep.
     pub on_rq: bool,
@@ -86,9 +86,9 @@ pub struct Entity {
     pub custom_slice: bool,
     /// Group entity of an idle group, or SCHED_IDLE task.
     pub idle: bool,
-    /// Clock (clock_task) when it last started to be charged.
+    /// Clock (clock_task) from which the next charge counts.
     pub exec_start: u64,
-    /// Time run in all, ns.
+    /// Total run time, ns.
     pub sum_exec_runtime: u64,
     /// `sum_exec_runtime` when it was last picked.
     pub prev_sum_exec_runtime: u64,
@@ -104,15 +104,15 @@ pub struct Entity {
     pub vprot: u64,
     /// Averages.
     pub avg: SchedAvg,
-    /// `avg.util_avg` was changed since a task's estimate.
+    /// `avg.util_avg` has changed since the task's last estimate.
     pub util_avg_changed: bool,
     /// Group entity one level up.
     pub parent: Option<SeId>,
-    /// Queue it stands (or would stand) in.
+    /// Queue it is (or would be) on.
     pub cfs_rq: Option<CfsRqId>,
-    /// For a group entity: the queue it stands for.
+    /// For a group entity: the queue it represents.
     pub my_q: Option<CfsRqId>,
-    /// Levels above it.
+    /// Number of levels above it.
     pub depth: u8,
     /// Group entity: number of runnable tasks below, the PELT runnable input.
     pub runnable_weight: u64,

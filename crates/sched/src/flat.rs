@@ -1,9 +1,10 @@
-//! One time line for all tasks of a CPU, those of groups with their share of it as weight.
+//! One time line for all tasks of a CPU; tasks of groups have their share as weight.
 //!
-//! Up to v7.2 each group has a time line of its own, and its entity competes in that of its parent; a task waits until all
-//! its groups were chosen. Under FLAT_GROUPS entities of groups only carry load: the queue of each level counts it and
-//! averages it, and shares follow from it. Tasks compete in the queue of the root by [`Entity::h_load`], which is the product
-//! of their shares on the way up, computed anew when they are queued, when they are chosen and at their ticks.
+//! Up to v7.2 each group has a time line of its own, and its entity competes in that of its parent; a task waits until
+//! all its groups are picked. Under FLAT_GROUPS entities of groups only carry load: the queue of each level counts it
+//! and averages it, and shares follow from it. Tasks compete in the queue of the root by [`Entity::h_load`], which is
+//! the product of their shares on the way up, recomputed when they are queued, when they are picked and at their
+//! ticks.
 //!
 //! Kernel: enqueue_hierarchy(), dequeue_hierarchy(), __calc_prop_weight(), reweight_eevdf(), kernel/sched/fair.c, v7.3.
 
@@ -46,7 +47,7 @@ impl Sched {
         if self.is_flat() { self.root_cfs_id(self.cfs(cfs).cpu) } else { cfs }
     }
 
-    /// How many compete in the time line of a queue, what runs included.
+    /// How many entities compete in the time line of a queue, the running one included.
     #[inline]
     pub(crate) fn nr_competing(&self, cfs: CfsRqId) -> u32 {
         let queue = self.cfs(cfs);
@@ -62,7 +63,7 @@ impl Sched {
         *nr = change(*nr);
     }
 
-    /// Charges what runs of a time line.
+    /// Charges the running entity of a time line.
     ///
     /// Kernel: update_curr_eevdf(), kernel/sched/fair.c, v7.3.
     #[inline]
@@ -89,7 +90,7 @@ impl Sched {
         }
     }
 
-    /// The weight of what stands in an entity's place one level up.
+    /// A weight scaled by the share that an entity has of its queue.
     ///
     /// Kernel: __calc_prop_weight(), kernel/sched/fair.c, v7.3.
     fn prop_weight(&self, cfs: CfsRqId, se: SeId, weight: u64) -> u64 {
@@ -150,8 +151,8 @@ impl Sched {
         weight
     }
 
-    /// Takes a task off the time line of the root and its load off all levels. False if it stays because its dequeue is
-    /// delayed.
+    /// Removes a task from the time line of the root and its load from all levels. False if it stays because its
+    /// dequeue is delayed.
     ///
     /// Kernel: __dequeue_task(), kernel/sched/fair.c, v7.3.
     pub(crate) fn dequeue_task_flat(&mut self, se: SeId, flags: DequeueFlags) -> bool {
@@ -231,7 +232,7 @@ impl Sched {
         }
     }
 
-    /// Gives a task another weight in the time line of the root, around the average.
+    /// Changes a task's weight in the time line of the root, around the average.
     ///
     /// Kernel: reweight_eevdf(), rescale_entity(), kernel/sched/fair.c, v7.3.
     fn reweight_line(&mut self, root: CfsRqId, se: SeId, weight: u64, on_rq: bool) {
@@ -289,7 +290,7 @@ impl Sched {
         self.reweight_line(root, task, weight, self.se(task).on_rq);
     }
 
-    /// Puts the running task back among the others; `next` is the fair task that follows, if one does.
+    /// Puts the running task back among the waiting ones; `next` is the fair task that follows, if one does.
     ///
     /// Kernel: put_prev_task_fair(), kernel/sched/fair.c, v7.3.
     pub(crate) fn put_prev_flat(&mut self, cpu: CpuId, prev: SeId, next: Option<SeId>) {
@@ -371,7 +372,7 @@ mod tests {
     use crate::lab::{Lab, MS};
     use crate::{CfsRqId, NewTask, SeId, TgId};
 
-    /// Tasks of a group and one of none on a CPU, and the group.
+    /// A CPU with tasks of a group and one task without a group, and the group.
     fn beside_a_group(kernel: &str, tasks: usize, shares: u64) -> (Lab, Vec<schedlab_units::TaskId>, TgId) {
         let mut lab = Lab::new(kernel, "1x1x1");
         let tg = lab.sched.new_group(TgId::ROOT, shares, CpuId(0), lab.time());
@@ -407,7 +408,7 @@ mod tests {
         let line = |lab: &Lab, task: schedlab_units::TaskId| lab.sched.se(SeId(task.0)).line_load().weight;
         let weights: Vec<u64> = tasks.iter().chain([&nested]).map(|&task| line(&lab, task)).collect();
         expect!["[419430, 419430, 1048576, 209715]"].assert_eq(&alloc::format!("{weights:?}"));
-        // The one that sleeps leaves its part to the others, once each is queued, chosen or ticked again.
+        // A sleeping task leaves its share to the others once each of them is queued, picked or ticked again.
         while lab.sched.rqs[CpuId(0)].curr.task() != Some(nested) {
             lab.run(MS);
         }

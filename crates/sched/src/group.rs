@@ -22,34 +22,34 @@ pub(crate) use blank::{Blank, Stamp};
 pub struct TgId(pub u32);
 
 impl TgId {
-    /// The group every task is in that is in no other.
+    /// The group of every task that is in no other group.
     pub const ROOT: TgId = TgId(0);
 }
 
 /// CPU time a group may use per period, as `struct cfs_bandwidth`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bandwidth {
-    /// ns per period; `None` is no limit.
+    /// ns per period; `None` means no limit.
     pub quota: Option<u64>,
     /// Length of a period, ns.
     pub period: u64,
-    /// Left in the pool, ns.
+    /// Run time left in the pool, ns.
     pub runtime: u64,
     /// Unused time that may be carried over, ns.
     pub burst: u64,
     /// Whether the period timer runs.
     pub period_active: bool,
-    /// When it expires next, ns.
+    /// When the period timer expires next, ns.
     pub period_expires: u64,
-    /// When the period ends for which the pool was filled last, ns.
+    /// End of the period for which the pool was last filled, ns.
     pub runtime_expires: u64,
-    /// How often it was filled.
+    /// How often the pool was filled.
     pub expires_seq: u64,
     /// When the timer that hands out returned time expires, ns; `None` if it is not set.
     pub slack_expires: Option<u64>,
-    /// Periods over, periods with throttling, as `cpu.stat` counts them.
+    /// Periods that are over, as `cpu.stat` counts them.
     pub nr_periods: u64,
-    /// Periods in which some CPU was throttled.
+    /// Periods in which some CPU was throttled, as `cpu.stat` counts them.
     pub nr_throttled: u64,
     /// Whether nothing happened in the last period.
     pub idle: bool,
@@ -85,7 +85,7 @@ pub struct TaskGroup {
     pub parent: Option<TgId>,
     /// Shares, scaled up by 2^10.
     pub shares: u64,
-    /// `cpu.idle`: all of it counts as SCHED_IDLE beside its siblings.
+    /// `cpu.idle`: the whole group counts as SCHED_IDLE among its siblings.
     pub idle: bool,
     /// Sum of the contributions of all CPUs; one counter, or one per node
     /// (`TG_LOAD_AVG_PER_NODE`).
@@ -94,13 +94,13 @@ pub struct TaskGroup {
     pub runnable_avg: i64,
     /// Node whose memory holds the group: that of the CPU that created it.
     pub home_node: u16,
-    /// The group's queue on each CPU where it is made ([`crate::Sched::on_cpu`]).
+    /// The group's queue on each CPU where it exists ([`crate::Sched::on_cpu`]).
     pub cfs_rq: Vec<CfsRqId>,
-    /// The group's entity on each CPU where it is made; empty for the root.
+    /// The group's entity on each CPU where it exists; empty for the root.
     pub se: Vec<SeId>,
-    /// What they are where they are not made.
+    /// The state of both on CPUs where they do not exist.
     pub(crate) blank: Option<Box<Blank>>,
-    /// What they have for themselves on each CPU where they are not made.
+    /// Their own values on each CPU where they do not exist.
     pub(crate) stamps: Vec<Stamp>,
     /// Quota.
     pub bandwidth: Bandwidth,

@@ -1,9 +1,9 @@
-//! Keeping the averages of entities and queues: ageing, attaching, detaching, and what
-//! sleepers leave behind when they move away.
+//! Maintains the averages of entities and queues: decaying, attaching, detaching, and the load that sleepers leave
+//! behind when they move away.
 //!
-//! A queue's average is the sum over its entities, blocked ones included. An entity is
-//! attached while `last_update_time` is not 0. A sleeper that moves cannot lock its old
-//! queue: its load is noted in `removed` and taken off at that queue's next update.
+//! A queue's average is the sum over its entities, blocked ones included. An entity is attached while
+//! `last_update_time` is not 0. A sleeper that moves cannot lock its old queue: its load is recorded in `removed` and
+//! subtracted at that queue's next update.
 
 mod attach;
 
@@ -14,12 +14,12 @@ use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, Scale, add_positive, sub_posit
 use crate::weight::LOAD_SHIFT;
 use crate::{CfsRq, CfsRqId, Entity, Feature, Kernel, PeltClock, PeltSums, Sched, SchedAvg, SeId, TgId};
 
-/// What [`Sched::update_load_avg`] does besides ageing.
+/// What [`Sched::update_load_avg`] does besides decaying.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpdateFlags {
     /// Write the group's load average if it changed.
     pub update_tg: bool,
-    /// Called from enqueue: attach an entity that is not (and count it as queued, v4.13).
+    /// Called from enqueue: attach an entity that is not attached (and count it as queued, v4.13).
     pub do_attach: bool,
     /// Called from the dequeue of a migration: detach.
     pub do_detach: bool,
@@ -28,18 +28,18 @@ pub struct UpdateFlags {
 }
 
 impl UpdateFlags {
-    /// Only age.
+    /// Only decay.
     pub const NONE: UpdateFlags =
         UpdateFlags { update_tg: false, do_attach: false, do_detach: false, skip_age: false };
     /// UPDATE_TG.
     pub const UPDATE_TG: UpdateFlags = UpdateFlags { update_tg: true, ..UpdateFlags::NONE };
-    /// UPDATE_TG | DO_ATTACH, as enqueue asks.
+    /// UPDATE_TG | DO_ATTACH, for an enqueue.
     pub const ENQUEUE: UpdateFlags = UpdateFlags { do_attach: true, ..UpdateFlags::UPDATE_TG };
-    /// UPDATE_TG | DO_DETACH, as the dequeue of a migration asks (v6.0 on).
+    /// UPDATE_TG | DO_DETACH, for the dequeue of a migration (v6.0 on).
     pub const MIGRATE: UpdateFlags = UpdateFlags { do_detach: true, ..UpdateFlags::UPDATE_TG };
 }
 
-/// A sum of a queue is changed, and kept from falling below what its average needs.
+/// Changes a sum of a queue, and keeps it from falling below what its average needs.
 #[inline]
 fn adjust(form: PeltSums, avg: &mut u64, sum: &mut u64, delta_avg: i64, delta_sum: i64) {
     add_positive(avg, delta_avg);
@@ -58,7 +58,7 @@ pub(crate) fn raise(form: PeltSums, avg: u64, sum: &mut u64) {
     }
 }
 
-/// A weight as the averages see it.
+/// A weight in the scale of the averages.
 ///
 /// Kernel: se_weight(), scale_load_down(), kernel/sched/sched.h, v6.12.
 #[inline]
@@ -71,7 +71,7 @@ fn scale_load_down(kernel: &Kernel, weight: u64) -> u64 {
 }
 
 impl Entity {
-    /// Ages an attached entity in its queue, where it runs or not.
+    /// Decays an attached entity in its queue, whether it runs or not.
     ///
     /// Kernel: __update_load_avg_se(), kernel/sched/pelt.c, v6.12.
     #[inline]
@@ -82,7 +82,7 @@ impl Entity {
         }
     }
 
-    /// Number of tasks an entity lets wait or run, the runnable input of its average.
+    /// Number of tasks of an entity that wait or run, the runnable input of its average.
     ///
     /// Kernel: se_runnable(), kernel/sched/sched.h, v6.12.
     #[inline]
@@ -98,8 +98,8 @@ impl Entity {
 }
 
 impl Level<'_> {
-    /// [`Sched::update_load_avg`] of a task in a root queue that is attached and stays, which changes
-    /// nothing elsewhere. False if it is not such a one: then nothing was done.
+    /// [`Sched::update_load_avg`] of a task in a root queue that is attached and stays, which changes nothing
+    /// elsewhere. Returns false, and does nothing, for any other entity.
     pub(crate) fn update_load_avg(&mut self, se: SeId, flags: UpdateFlags) -> bool {
         let Level { kernel, rq, queue, entity } = self;
         let stays = entity.avg.last_update_time != 0 && !flags.do_detach && !flags.skip_age;
@@ -115,7 +115,7 @@ impl Level<'_> {
 }
 
 impl CfsRq {
-    /// Decays a queue that no task left to sleep. Returns true if a period went by.
+    /// Decays a queue that no sleeping task has left. Returns true if a period elapsed.
     ///
     /// Kernel: __update_load_avg_cfs_rq(), kernel/sched/pelt.c, v6.12.
     #[inline]
@@ -132,7 +132,7 @@ impl CfsRq {
 }
 
 impl Sched {
-    /// A weight as the averages see it.
+    /// A weight in the scale of the averages.
     ///
     /// Kernel: se_weight(), scale_load_down(), kernel/sched/sched.h, v6.12.
     #[inline]
@@ -140,7 +140,7 @@ impl Sched {
         scale_load_down(&self.kernel, weight)
     }
 
-    /// The load of an entity that waits in its queue and that of the queue, if both were updated at `now`.
+    /// The decayed loads of an entity that waits in its queue, and of the queue, if both were updated at `now`.
     pub(crate) fn aged_loads(&self, se: SeId, now: Time) -> (u64, u64) {
         let mut entity = self.se(se).clone();
         let cfs = entity.cfs_rq.expect("it is queued");
@@ -155,7 +155,7 @@ impl Sched {
         (entity.avg.load_avg, avg.load_avg)
     }
 
-    /// Takes note of how many tasks can run below a group entity.
+    /// Records how many tasks can run below a group entity.
     ///
     /// Kernel: se_update_runnable(), kernel/sched/sched.h, v6.12.
     #[inline]
@@ -167,7 +167,7 @@ impl Sched {
         }
     }
 
-    /// Ages an attached entity in its queue, in the form of v4.13.
+    /// Decays an attached entity in its queue, in the form of v4.13.
     ///
     /// Kernel: __update_load_avg_se(), kernel/sched/fair.c, v4.13.
     fn age_se_weighted(&mut self, now: u64, cfs: CfsRqId, se: SeId) {
@@ -178,14 +178,14 @@ impl Sched {
         entity.util_avg_changed |= entity.avg.update_weighted(now, weight, running, scale);
     }
 
-    /// Ages an entity that is not queued.
+    /// Decays an entity that is not queued.
     ///
     /// Kernel: __update_load_avg_blocked_se(), kernel/sched/pelt.c, v6.12.
     fn age_blocked_se(&mut self, now: u64, cfs: CfsRqId, se: SeId) {
         self.se_mut(se).avg = self.aged_blocked(now, cfs, se);
     }
 
-    /// The average of an entity that is not queued, aged.
+    /// The average of an entity that is not queued, decayed.
     pub(super) fn aged_blocked(&self, now: u64, cfs: CfsRqId, se: SeId) -> SchedAvg {
         let mut avg = self.se(se).avg;
         if self.kernel.rules.pelt != PeltClock::ScaledClock {
@@ -203,7 +203,7 @@ impl Sched {
         Scale { freq: self.rqs[cpu].freq_scale, cpu: self.topology.cpu(cpu).capacity.into(), queue }
     }
 
-    /// Ages a queue. True if its average changed: a period went by or load was removed.
+    /// Decays a queue. True if its average changed: a period elapsed or load was removed.
     ///
     /// Kernel: update_cfs_rq_load_avg(), kernel/sched/fair.c, v6.12.
     #[inline]
@@ -221,7 +221,7 @@ impl Sched {
         crossed || removed
     }
 
-    /// Takes the load of tasks that left asleep off a queue. True if the group should know.
+    /// Subtracts the load of tasks that left asleep from a queue. True if the group must be informed.
     #[cold]
     fn take_removed(&mut self, cfs: CfsRqId) -> bool {
         let form = self.kernel.rules.pelt_sums;
@@ -249,7 +249,7 @@ impl Sched {
         if form == PeltSums::Synced {
             avg.runnable_sum = avg.runnable_avg * divider;
         }
-        // The unweighted share of what left, which the levels above must lose as well.
+        // The unweighted share of the removed load, which the levels above must lose as well.
         let change = match form {
             PeltSums::Plain => -(removed.load_sum as i64),
             PeltSums::Synced | PeltSums::Floor32 | PeltSums::Floor => {
@@ -260,7 +260,7 @@ impl Sched {
         true
     }
 
-    /// Ages an entity and its queue, carries group changes up, attaches or detaches.
+    /// Decays an entity and its queue, propagates group changes, attaches or detaches.
     ///
     /// Kernel: update_load_avg(), kernel/sched/fair.c, v6.12; enqueue_entity_load_avg() in v4.13.
     #[inline]
@@ -344,7 +344,7 @@ impl Sched {
         }
     }
 
-    /// Takes an entity's load off its queue.
+    /// Subtracts an entity's load from its queue.
     ///
     /// Kernel: dequeue_load_avg(), kernel/sched/fair.c, v6.12.
     pub fn dequeue_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
@@ -355,8 +355,8 @@ impl Sched {
         adjust(form, &mut avg.load_avg, &mut avg.load_sum, -(own.load_avg as i64), -(sum as i64));
     }
 
-    /// Gives an entity another weight and makes its average, and its queue's, fit.
-    /// In v4.13 averages keep the weight they were collected with.
+    /// Changes an entity's weight and adjusts its average and its queue's. In v4.13 averages keep the weight they were
+    /// collected with.
     ///
     /// Kernel: reweight_entity(), kernel/sched/fair.c, v6.12: the part about averages.
     pub fn reweight_load_avg(&mut self, cfs: CfsRqId, se: SeId, set_weight: impl FnOnce(&mut crate::Entity)) {
@@ -395,8 +395,8 @@ mod tests {
         [a, b, c, d, e, f, g, h, i, j, k, l, queue.runnable_load_avg, queue.runnable_load_sum]
     }
 
-    /// Two tasks; one is aged, the other detached, attached again, and leaves asleep. The
-    /// numbers come from a separate calculation by the formulas of each kernel.
+    /// Two tasks; one is decayed, the other detached, attached again, and leaves asleep. The numbers come from a
+    /// separate calculation by the formulas of each kernel.
     #[test]
     fn averages_follow_arrivals_and_departures_to_the_last_bit() {
         for (kernel, expected) in EXPECTED {

@@ -1,4 +1,4 @@
-//! Carries out what a pass decided, whatever made the decision.
+//! Carries out the decision of a pass, whatever made it.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use super::{BalanceDecision, Step};
 use crate::{CandidateOrder, DequeueFlags, Effect, EnqueueFlags, IdleType, MigrationCause, Sched, Shared};
 
 impl Sched {
-    /// Moves the tasks, starts the stopper, and sets what the pass leaves behind.
+    /// Moves the tasks, starts the stopper, and sets the marks of the pass.
     ///
     /// Kernel: load_balance(), kernel/sched/fair.c, v6.12.
     pub fn apply_balance(&mut self, decision: &BalanceDecision, now: Time) {
@@ -18,7 +18,7 @@ impl Sched {
         self.apply_marks(decision);
     }
 
-    /// Sets what the pass leaves behind and moves nothing.
+    /// Sets the marks of the pass and moves nothing.
     pub fn apply_balance_marks(&mut self, decision: &BalanceDecision, now: Time) {
         self.read_clocks(decision, now);
         self.apply_marks(decision);
@@ -61,7 +61,7 @@ impl Sched {
         }
     }
 
-    /// Moves the tasks and asks the stopper for the running one.
+    /// Moves the tasks and requests the stopper to move the running one.
     fn apply_moves(&mut self, decision: &BalanceDecision, now: Time) {
         let Some(src) = decision.src else { return };
         let cause = match decision.idle {
@@ -83,8 +83,8 @@ impl Sched {
                     self.set_task_cpu(task, to, cause, now);
                     batch.push(task);
                 }
-                // A refusal in one round may come before the task leaves in another, and
-                // rounds that were done again may have looked at another CPU.
+                // One round may refuse a task that another round moves, and repeated rounds may have examined another
+                // CPU.
                 Step::Skip { task, .. } => {
                     self.effects.push(Effect::read(by, Shared::Task(task)));
                     let cpu = self.task(task).cpu;

@@ -1,7 +1,7 @@
-//! v7.2: whether a task may move between caches for the sake of what its process has there.
+//! v7.2: whether a task may move between caches, given the data that its process has there.
 //!
-//! A task goes to the cache its process prefers while that has room, and leaves it only when it is crowded and the
-//! other is not, or when passes failed.
+//! A task moves to the cache that its process prefers while that cache has room. It leaves that cache only when it is
+//! crowded and the other is not, or when passes failed.
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
@@ -15,14 +15,14 @@ use crate::{Feature, IdleType, Sched, SchedGroup, SdFlags};
 enum LlcMig {
     /// No.
     Forbid,
-    /// Yes, for the cache's sake.
+    /// Yes, because of cache preference.
     Llc,
     /// Cache preference has no opinion.
     Unrestricted,
 }
 
 impl Sched {
-    /// Whether a cache with this much in use has room.
+    /// Whether a cache with this utilisation has room.
     ///
     /// Kernel: fits_llc_capacity(), kernel/sched/fair.c, v7.2.
     fn fits_llc_capacity(&self, util: u64, capacity: u64) -> bool {
@@ -31,7 +31,7 @@ impl Sched {
         util * 100 < capacity * percent
     }
 
-    /// Whether a task of a utilisation may move between the caches of two CPUs.
+    /// Whether a task with a utilisation of `util` may move between the caches of two CPUs.
     ///
     /// Kernel: can_migrate_llc(), kernel/sched/fair.c, v7.2.
     fn can_migrate_llc(&self, src: CpuId, dst: CpuId, util: u64, to_preferred: bool) -> LlcMig {
@@ -92,7 +92,7 @@ impl LbEnv<'_> {
         sched.can_migrate_llc(src, dst, p.se.avg.util_avg, to_preferred)
     }
 
-    /// Tasks for the destination's cache are wanted, and this one prefers another.
+    /// The pass wants tasks that prefer the destination's cache, and this one prefers another.
     ///
     /// Kernel: migrate_llc_task_wrong_dst(), kernel/sched/fair.c, v7.2.
     pub(super) fn wrong_llc(&self, task: TaskId) -> bool {
@@ -103,7 +103,7 @@ impl LbEnv<'_> {
             && preferred != self.sched.llc_of(self.dst_cpu).map(|llc| llc.0)
     }
 
-    /// Why a task should stay for its cache's sake. Failures weaken the wish.
+    /// Why a task should stay in its cache. Failed passes weaken the reason.
     ///
     /// Kernel: migrate_degrades_llc(), kernel/sched/fair.c, v7.2.
     pub(super) fn degrades_llc(&self, task: TaskId) -> Option<NotMoved> {
@@ -116,7 +116,7 @@ impl LbEnv<'_> {
         }
     }
 
-    /// All tasks of the source are in their cache, and the running one should stay there.
+    /// Whether all tasks of the source are in their preferred cache, and the running one should stay there.
     ///
     /// Kernel: alb_break_llc(), kernel/sched/fair.c, v7.2.
     pub(super) fn alb_breaks_llc(&self) -> bool {
@@ -140,7 +140,7 @@ impl LbEnv<'_> {
         sched.can_migrate_llc(self.src_cpu, self.dst_cpu, util, false) == LlcMig::Forbid
     }
 
-    /// Whether a group holds tasks that should come to the destination's cache.
+    /// Whether a group holds tasks that should move to the destination's cache.
     ///
     /// Kernel: llc_balance(), kernel/sched/fair.c, v7.2.
     pub(super) fn llc_balance(&self, group: &SchedGroup, stats: &SgLbStats) -> bool {
@@ -157,7 +157,7 @@ impl LbEnv<'_> {
         self.sched.can_migrate_llc(first, self.dst_cpu, 0, true) == LlcMig::Llc
     }
 
-    /// Notes how full the cache of a group is, for later decisions.
+    /// Records how full the cache of a group is, for later decisions.
     ///
     /// Kernel: record_sg_llc_stats(), kernel/sched/fair.c, v7.2.
     pub(super) fn record_sg_llc_stats(&mut self, group: &SchedGroup, stats: &SgLbStats) {
@@ -170,7 +170,7 @@ impl LbEnv<'_> {
         }
     }
 
-    /// Whether a pass notes how full the caches are: over the domain above them, and if it is not newly idle.
+    /// Whether a pass records how full the caches are: only over the domain above them, and not when newly idle.
     #[inline]
     pub(super) fn records_llc_stats(&self) -> bool {
         self.idle != IdleType::NewlyIdle
@@ -191,8 +191,8 @@ mod tests {
     use crate::balance::drawings::{Pass, check_pass};
     use crate::drawing::{NOW, draw};
 
-    /// Whether a small task may move between caches used to so many percent: N no, Y yes
-    /// for the cache's sake, - no opinion.
+    /// Whether a small task may move between caches with the given utilisation in percent: N no, Y yes because of
+    /// cache preference, - no opinion.
     fn matrix(kernel: &str, machine: &str, to_preferred: bool) -> alloc::string::String {
         let mut drawn = draw(kernel, machine);
         let sched = &mut drawn.sched;

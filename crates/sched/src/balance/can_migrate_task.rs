@@ -7,20 +7,20 @@ use super::env::LbEnv;
 use super::{MigrationType, NotMoved};
 use crate::{Feature, IdleType, Sched, SdId, SeId, TgId};
 
-/// One candidate, and where it would go.
+/// One candidate, and the CPU it would move to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CanMigrate {
     /// The task.
     pub task: TaskId,
-    /// From.
+    /// CPU it would leave.
     pub src: CpuId,
-    /// To.
+    /// CPU it would move to.
     pub dst: CpuId,
     /// Domain of the pass.
     pub sd: SdId,
-    /// Occasion.
+    /// Occasion of the pass.
     pub idle: IdleType,
-    /// In what the imbalance is counted.
+    /// Unit in which the imbalance is counted.
     pub migration_type: MigrationType,
     /// Active balancing.
     pub active: bool,
@@ -40,7 +40,7 @@ impl Sched {
 }
 
 impl LbEnv<'_> {
-    /// The answer for one candidate; takes note of what affinity forbids.
+    /// Answers for one candidate; records what affinity forbids.
     ///
     /// NUMA locality has no opinion: NUMA balancing is not modelled.
     ///
@@ -106,8 +106,8 @@ impl LbEnv<'_> {
         throttled(self.dst_cpu) || either && throttled(self.src_cpu)
     }
 
-    /// With lag kept over migration, a task that is not eligible here would not be there
-    /// either, if it found others there.
+    /// As lag is kept over a migration, a task that is not eligible here would not be eligible there either, if other
+    /// tasks are queued there.
     ///
     /// Kernel: task_is_ineligible_on_dst_cpu(), kernel/sched/fair.c, v7.2.
     fn is_ineligible_on_dst(&self, task: TaskId) -> bool {

@@ -1,4 +1,4 @@
-//! Which group of a domain has most to give, by group types (v5.5 on).
+//! Finds the busiest group of a domain by group types (v5.5 on).
 
 use super::env::LbEnv;
 use super::{GroupSeen, GroupType, SgLbStats};
@@ -14,17 +14,17 @@ pub(super) struct SdLbStats {
     pub local: SgLbStats,
     pub total_load: u64,
     pub total_capacity: u64,
-    /// Load per capacity of the whole domain.
+    /// Load of the whole domain relative to its capacity.
     pub avg_load: u64,
     /// Tasks should go to siblings of the busiest group first.
     pub prefer_sibling: bool,
 }
 
-/// Balanced: the reason, and the number that says so.
+/// The domain is balanced: the reason, and the number that decided.
 pub(super) type Balanced = (Reason, Option<(&'static str, i64)>);
 
 impl LbEnv<'_> {
-    /// The busiest group, if it should give; sets what and how much.
+    /// The busiest group, if it should give up tasks; sets what is moved, and how much.
     ///
     /// Kernel: find_busiest_group(), kernel/sched/fair.c, v7.2, v6.12, v6.1 and v5.5.
     pub(super) fn find_busiest_group_by_type(&mut self) -> Result<SgId, Balanced> {
@@ -186,7 +186,7 @@ impl LbEnv<'_> {
         stats
     }
 
-    /// The sums over a group, where a pass reads nothing of its CPUs but which tasks prefer which cache.
+    /// The sums over a group, if a pass reads nothing else of its CPUs except which tasks prefer which cache.
     fn suffice<'s>(&self, sums: &'s CpuStats, local: bool) -> Option<&'s CpuStats> {
         let misfits = !local && (self.has_misfits() || self.looks_for_reduced() && sums.maybe_reduced > 0);
         (!misfits).then_some(sums)
@@ -207,7 +207,7 @@ impl LbEnv<'_> {
         self.is_idle() && self.sched.kernel.has(Feature::ReducedCapacityMisfit)
     }
 
-    /// Looks at each CPU of a group.
+    /// Examines each CPU of a group.
     fn sum_up(
         &self,
         group: &SchedGroup,
@@ -263,7 +263,7 @@ impl LbEnv<'_> {
         {
             return false;
         }
-        // Its CPUs do well by themselves what tasks they have.
+        // Its CPUs can run the tasks they have by themselves.
         let stronger = asym && stats.group_type <= GroupType::FullyBusy && self.is_stronger(group);
         if stronger && sched.kernel.rules.asym_groups == AsymGroups::IdleCore {
             return false;
@@ -305,7 +305,7 @@ impl LbEnv<'_> {
         }
     }
 
-    /// Whether the destination does better for a misfit task of a group.
+    /// Whether a misfit task of a group is better off at the destination.
     ///
     /// Kernel: update_sd_pick_busiest(), kernel/sched/fair.c, v6.12, v6.3; group_smaller_max_cpu_capacity(), v5.5.
     fn helps_misfit(&self, sds: &SdLbStats, group: &SchedGroup, dst_core_idle: bool) -> bool {
@@ -339,7 +339,7 @@ impl LbEnv<'_> {
         }
     }
 
-    /// Whether the destination's place in the order of CPUs says it should take over.
+    /// Whether the destination should take over because of its place in the order of CPUs.
     ///
     /// Kernel: sched_group_asym(), kernel/sched/fair.c, v6.12; asym_smt_can_pull_tasks(), v6.1.
     fn group_asym(&self, group: &SchedGroup, stats: &SgLbStats, local_stats: &SgLbStats) -> bool {
@@ -370,7 +370,7 @@ impl LbEnv<'_> {
         self.sched.use_asym_prio(self.sd, a) && sched_asym_prefer(a, b)
     }
 
-    /// Whether the local group's capacity is computed again: always, or, when newly idle, if it is time.
+    /// Whether the local group's capacity is recomputed: always, or, when newly idle, only if it is time.
     pub(super) fn refreshes_capacity(&self) -> bool {
         let local = self.sched.domains.sg(self.sd.groups.local());
         let sgc = &self.sched.domains.sgcs[local.sgc as usize];
@@ -391,7 +391,7 @@ impl crate::Sched {
     }
 }
 
-/// Fewer idle CPUs, or as many and more tasks.
+/// Fewer idle CPUs, or equally many and more tasks.
 fn less_spare(stats: &SgLbStats, busiest: &SgLbStats) -> bool {
     stats.idle_cpus < busiest.idle_cpus
         || stats.idle_cpus == busiest.idle_cpus && stats.sum_nr_running > busiest.sum_nr_running

@@ -1,10 +1,9 @@
 //! One balance pass over a domain, on behalf of one CPU.
 //!
-//! The pass decides everything without touching the state: which group, which CPU, which
-//! tasks in which order, whether the stopper must help, and how the domain's failure count
-//! and interval go on. Where the kernel goes round again because everything it met was
-//! bound elsewhere, the pass does so on its own notes. [`Sched::apply_balance`] carries
-//! the decision out.
+//! The pass decides everything without touching the state: which group, which CPU, which tasks in which order, whether
+//! the stopper must help, and how the domain's failure count and interval change. If the kernel repeats its search
+//! because all tasks it found were bound elsewhere, the pass does so on its own notes. [`Sched::apply_balance`]
+//! carries the decision out.
 //!
 //! Passes of several CPUs never overlap here, so the lock of NUMA balancing (SD_SERIALIZE) is always free;
 //! the attempt to take it is an effect.
@@ -71,7 +70,7 @@ impl Sched {
 }
 
 impl View<'_> {
-    /// Decides one pass, by what the window shows.
+    /// Decides one pass from the state that the window shows.
     pub fn decide_balance(self, cpu: CpuId, sd: SdId, idle: IdleType) -> BalanceDecision {
         LbEnv::of(self, cpu, sd, idle).decide(cpu)
     }
@@ -175,8 +174,8 @@ impl LbEnv<'_> {
         }
     }
 
-    /// Takes tasks from the source, for the destination and then for neighbours of it to
-    /// which tasks are bound. Returns how many.
+    /// Detaches tasks from the source, for the destination and then for its neighbours to which tasks are bound.
+    /// Returns how many.
     fn move_tasks(&mut self) -> u32 {
         let mut moved = 0;
         loop {
@@ -188,7 +187,7 @@ impl LbEnv<'_> {
             }
             if self.flags.need_break {
                 self.flags.need_break = false;
-                // Where passes look on for a movable task they end once all were seen.
+                // If passes continue until they find a movable task, they end once all tasks were examined.
                 let ends = self.sched.kernel.has(Feature::DetachAtLeastOne);
                 if !ends || self.loops < self.src_nr_running {
                     continue;
@@ -216,7 +215,7 @@ impl LbEnv<'_> {
         }
     }
 
-    /// Counts a failure, asks the stopper, resets the interval.
+    /// Counts a failure, requests the stopper, resets the interval.
     fn after_moving(&mut self, decision: &mut BalanceDecision, this_cpu: CpuId) -> End {
         let sched = self.sched;
         let any_failure = sched.kernel.rules.active_balance == ActiveBalance::AnyFailure;
@@ -261,7 +260,7 @@ impl LbEnv<'_> {
         End::Done
     }
 
-    /// What being balanced, or bound, means for marks, failures and the interval.
+    /// Sets marks, failures and the interval after a pass that found the domain balanced, or all tasks bound.
     fn set_interval(&self, decision: &mut BalanceDecision, end: End) {
         if end == End::Done {
             return;
@@ -274,8 +273,8 @@ impl LbEnv<'_> {
         if end != End::OnePinned {
             decision.nr_balance_failed = 0;
         }
-        // A pass that found nothing: the next may come later. Newly idle passes are
-        // frequent and would soon make that very late.
+        // A pass found nothing: the next may come later. Newly idle passes are frequent and would soon make the
+        // interval very long.
         let newidle = self.idle == IdleType::NewlyIdle && kernel.has(Feature::NewidleKeepsInterval);
         let misfit = self.migration_type == MigrationType::Misfit && kernel.has(Feature::MisfitNoBackoff);
         if newidle || misfit {
@@ -298,7 +297,7 @@ mod tests {
     use crate::drawing::{NOW, by_kernel};
     use crate::{Access, Effect, SdId, Shared};
 
-    /// Failures and interval before and after one pass; what the parent's group is marked with.
+    /// Failures and interval before and after one pass, and the mark of the parent's group.
     #[track_caller]
     fn check_after(drawing: &str, words: &str, expected: Expect) {
         expected.assert_eq(&by_kernel("", |kernel| {
@@ -493,7 +492,7 @@ mod tests {
 
     #[test]
     fn a_misfit_task_that_cannot_be_moved_is_no_failure() {
-        // v4.13 knows no misfit tasks.
+        // v4.13 has no misfit tasks.
         let failed = |kernel: &str| {
             let mut pass = Pass::new(
                 kernel,

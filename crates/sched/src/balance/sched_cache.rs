@@ -1,9 +1,9 @@
 //! v7.2: gathering the threads of a process in one last-level cache.
 //!
-//! Threads of a process share data. The scheduler keeps, per process and CPU, how much it
-//! ran there lately, and now and then the cache where most of that was becomes the one
-//! the process prefers. Wake-up placement does not change; the balancer alone pulls tasks
-//! towards their cache and is slow to pull them away, while the cache is not too full.
+//! Threads of a process share data. For each process and CPU, the scheduler records how much the process ran there
+//! lately. From time to time, the cache where it ran most becomes the one it prefers. Wake-up placement does not
+//! change; only the balancer pulls tasks towards their cache, and it is slow to pull them away, while the cache is not
+//! too full.
 //!
 //! NUMA balancing is not modelled, so memory footprints and preferred nodes play no part.
 
@@ -16,10 +16,10 @@ use schedlab_units::{TaskId, Time};
 use crate::wakeup::fits_capacity;
 use crate::{Curr, Domains, Feature, Kernel, NICE_0_LOAD, Sched, SharedId, Task};
 
-/// Time that halves once per epoch.
+/// Run time that is halved once per epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EpochTime {
-    /// Epoch up to which it was halved.
+    /// Epoch up to which it has been halved.
     pub epoch: u64,
     /// ns.
     pub runtime: u64,
@@ -53,7 +53,7 @@ pub struct CacheGroup {
 }
 
 impl CacheGroup {
-    /// A process with one thread has nothing to gather, one with too many does not fit.
+    /// A process with one thread has nothing to gather; one with too many threads does not fit.
     ///
     /// Kernel: invalid_llc_nr(), kernel/sched/fair.c, v7.2.
     pub(super) fn invalid_llc_nr(&self, kernel: &Kernel, domains: &Domains, cpu: CpuId) -> bool {
@@ -70,7 +70,7 @@ impl CacheGroup {
     }
 }
 
-/// Brings a CPU's time to its present epoch, which this returns.
+/// Decays a CPU's time to its current epoch, and returns that epoch.
 fn next_epoch(kernel: &Kernel, time: &mut EpochTime, next: &mut u64, jiffy: u64) -> u64 {
     if jiffy > *next {
         let period = kernel.tunables.llc_epoch_period.max(1);
@@ -81,7 +81,7 @@ fn next_epoch(kernel: &Kernel, time: &mut EpochTime, next: &mut u64, jiffy: u64)
     time.epoch
 }
 
-/// Run time by CPU, of those CPUs alone where any is left: most processes run on few.
+/// Run time by CPU, only for CPUs where some is left: most processes run on few.
 #[derive(Clone, Debug, Default)]
 pub struct Runtimes(Vec<(CpuId, EpochTime)>);
 
@@ -95,7 +95,7 @@ impl Runtimes {
         self.0.binary_search_by_key(&cpu, |&(cpu, _)| cpu)
     }
 
-    /// Brings the time on a CPU to an epoch, and returns what remains of it, ns.
+    /// Decays the time on a CPU to an epoch, and returns what remains of it, ns.
     fn age(&mut self, cpu: CpuId, epoch: u64) -> u64 {
         let Ok(at) = self.place(cpu) else { return 0 };
         let time = &mut self.0[at].1;
@@ -107,7 +107,7 @@ impl Runtimes {
         remains
     }
 
-    /// Brings the time on a CPU to an epoch and adds to it.
+    /// Decays the time on a CPU to an epoch and adds to it.
     fn add(&mut self, cpu: CpuId, epoch: u64, runtime: u64) {
         match self.place(cpu) {
             Ok(at) => {
@@ -126,17 +126,17 @@ impl Runtimes {
     }
 }
 
-/// All processes. A task remembers the place of its own, as each charge and each tick asks for it.
+/// All processes. A task remembers the place of its process, as each charge and each tick needs it.
 #[derive(Clone, Debug, Default)]
 pub struct CacheGroups {
-    /// Those that have no thread left are free.
+    /// Places of processes that have no thread left are free.
     places: Vec<CacheGroup>,
     free: Vec<u32>,
     by_process: BTreeMap<u32, u32>,
 }
 
 impl CacheGroups {
-    /// Whether there is none.
+    /// Whether no process is recorded.
     pub fn is_empty(&self) -> bool {
         self.by_process.is_empty()
     }
@@ -146,13 +146,13 @@ impl CacheGroups {
         self.by_process.get(&process).map(|&place| &self.places[place as usize])
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     pub fn get_mut(&mut self, process: u32) -> Option<&mut CacheGroup> {
         self.by_process.get(&process).map(|&place| &mut self.places[place as usize])
     }
 
-    /// The place of a task's process, if something is kept of it. A task that is about to go may remember one that
-    /// was given to another process.
+    /// The place of a task's process, if the process is recorded. A task that is about to exit may remember a place
+    /// that was given to another process.
     #[inline]
     fn place_of(&self, task: &Task) -> Option<usize> {
         let remembered = task.cache_place as usize;
@@ -162,7 +162,7 @@ impl CacheGroups {
         }
     }
 
-    /// The place of a process, which `group` makes if it is new.
+    /// The place of a process; `group` creates its state if it is new.
     fn place_or_insert(&mut self, process: u32, group: impl FnOnce() -> CacheGroup) -> u32 {
         let CacheGroups { places, free, by_process } = self;
         *by_process.entry(process).or_insert_with(|| match free.pop() {
@@ -185,7 +185,7 @@ impl CacheGroups {
 /// All processes, and the epochs of all CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct SchedCache {
-    /// By process.
+    /// State of each process.
     pub groups: CacheGroups,
     /// Run time of each CPU, and its epoch.
     pub cpu: PerCpu<EpochTime>,
@@ -194,7 +194,7 @@ pub struct SchedCache {
 }
 
 impl Sched {
-    /// Whether cache-aware balancing is at work: switched on, and there are several caches.
+    /// Whether cache-aware balancing is active: it is switched on, and there are several caches.
     ///
     /// Kernel: sched_cache_enabled(), kernel/sched/sched.h, v7.2.
     #[inline]
@@ -207,7 +207,7 @@ impl Sched {
         self.domains.per_cpu[cpu].llc_shared
     }
 
-    /// Queued tasks of a CPU that prefer the cache of another CPU, which is not its own.
+    /// Number of queued tasks of a CPU that prefer the cache of another CPU, which is not its own.
     ///
     /// Kernel: update_sg_lb_stats(), kernel/sched/fair.c, v7.2: the part about llc_counts.
     pub(super) fn nr_prefer_llc_of(&self, cpu: CpuId, dst: CpuId) -> u32 {
@@ -219,7 +219,7 @@ impl Sched {
         }
     }
 
-    /// The same of several CPUs together.
+    /// The same, summed over several CPUs.
     #[inline]
     pub(super) fn nr_prefer_llc_among(&self, cpus: &[CpuId], dst: CpuId) -> u32 {
         let Some(llc) = self.llc_of(dst) else { return 0 };
@@ -248,7 +248,7 @@ impl Sched {
         rq.llc_counts[llc] += 1;
     }
 
-    /// A task leaves the queue: takes its preference off.
+    /// A task leaves the queue: its preference is no longer counted.
     ///
     /// Kernel: account_llc_dequeue(), kernel/sched/fair.c, v7.2.
     pub fn account_llc_dequeue(&mut self, cpu: CpuId, task: TaskId) {
@@ -291,7 +291,7 @@ impl Sched {
             cache.epoch_next = PerCpu::new(nr_cpus, |_| jiffy);
         }
         let epochs = &cache.cpu;
-        // Of the last CPU, whatever the others say: one that was idle long is behind.
+        // The epoch of the last CPU, whatever the others have: a CPU that was idle for long is behind.
         let epoch = epochs.iter().last().map_or(0, |(_, time)| time.epoch);
         let place = cache.groups.place_or_insert(process, || CacheGroup {
             process,
@@ -322,7 +322,7 @@ impl Sched {
         }
     }
 
-    /// A task executes another program: its memory is new, and of a process of this number.
+    /// A task executes another program: its memory is new, and belongs to a process with this number.
     ///
     /// Kernel: mm_init_sched() for the memory that exec_mmap() gives the task, v7.2.
     pub fn sched_cache_exec(&mut self, task: TaskId, process: u32, now: Time) {
@@ -331,7 +331,7 @@ impl Sched {
         self.sched_cache_fork(task, now);
     }
 
-    /// The state of a task's process, if something is kept of it.
+    /// The state of a task's process, if it is recorded.
     pub(super) fn cache_group_of(&self, task: TaskId) -> Option<&CacheGroup> {
         let p = self.task(task);
         if p.kthread {
@@ -341,7 +341,7 @@ impl Sched {
         groups.place_of(p).map(|place| &groups.places[place])
     }
 
-    /// Brings a CPU's and a process's time to the CPU's present epoch; returns the process's, ns.
+    /// Decays a CPU's and a process's time to the CPU's current epoch; returns the process's, ns.
     ///
     /// Kernel: __update_mm_sched(), kernel/sched/fair.c, v7.2.
     fn update_mm_sched(&mut self, cpu: CpuId, place: usize, jiffy: u64) -> u64 {
@@ -379,8 +379,8 @@ impl Sched {
         }
     }
 
-    /// The tick of a thread: at most once per epoch its process is looked at. The kernel
-    /// does so when the thread next returns to user mode; here it happens at the tick.
+    /// The tick of a thread: its process is examined at most once per epoch. The kernel does so when the thread next
+    /// returns to user mode; here it happens at the tick.
     ///
     /// Kernel: task_tick_cache(), task_cache_work(), kernel/sched/fair.c, v7.2.
     pub fn task_tick_cache(&mut self, cpu: CpuId, task: TaskId, now: Time) {
@@ -410,8 +410,7 @@ impl Sched {
         self.find_preferred_llc(cpu, place, jiffy);
     }
 
-    /// Finds the cache where a process ran most, and keeps it if it is clearly better than
-    /// the present one.
+    /// Finds the cache where a process ran most, and keeps it if it is clearly better than the current one.
     ///
     /// Kernel: task_cache_work(), kernel/sched/fair.c, v7.2.
     fn find_preferred_llc(&mut self, this_cpu: CpuId, place: usize, jiffy: u64) {
@@ -430,7 +429,8 @@ impl Sched {
             let (mut share, mut most, mut most_cpu) = (0, 0, None);
             for member in span.iter() {
                 let here = self.update_mm_sched(member, place, jiffy);
-                // Halved every epoch it does not overflow, but in a damaged recording; there it wraps, as in the kernel.
+                // As it is halved every epoch, it overflows only in a damaged recording; there it wraps, as in the
+                // kernel.
                 let part = NICE_0_LOAD.wrapping_mul(here) / (self.sched_cache.cpu[member].runtime + 1);
                 share += part;
                 if part > most {
@@ -523,7 +523,7 @@ mod tests {
         let sched = &mut drawn.sched;
         let runtime = |sched: &crate::Sched| sched.sched_cache.groups.get(0).unwrap().runtime.of(CpuId(0));
         assert_eq!(runtime(sched), 8_000_000);
-        // An epoch is two jiffies: 5 of them are three epochs begun.
+        // An epoch is two jiffies: after 5 of them the third epoch has begun.
         let jiffy = sched.jiffies(NOW) + 5;
         let place = sched.sched_cache.groups.place_of(&sched.tasks[0]).unwrap();
         assert_eq!(sched.update_mm_sched(CpuId(0), place, jiffy), 1_000_000);

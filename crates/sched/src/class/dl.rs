@@ -1,8 +1,8 @@
 //! SCHED_DEADLINE: earliest deadline first, with a budget per period.
 //!
-//! Modelled for what it takes from the fair class: order, budgets (CBS), going where a CPU
-//! is free of earlier deadlines, and the pressure on capacity. Admission control, bandwidth
-//! reclaiming and priority inheritance are left out.
+//! Modelled as far as it affects the fair class: order, budgets (CBS), migration to a CPU that is free of earlier
+//! deadlines, and the pressure on capacity. Admission control, bandwidth reclaiming and priority inheritance are left
+//! out.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -20,12 +20,12 @@ fn params(policy: Policy) -> (u64, u64, u64) {
     }
 }
 
-/// Bits after the point of a bandwidth.
+/// Number of fractional bits of a bandwidth.
 ///
 /// Kernel: BW_SHIFT, kernel/sched/sched.h.
 const BW_SHIFT: u32 = 20;
 
-/// When the period after that of a task's deadline begins.
+/// Start of the period after that of a task's deadline.
 ///
 /// Kernel: dl_next_period(), kernel/sched/deadline.c, v6.12.
 fn next_period(task: &Task) -> u64 {
@@ -33,7 +33,7 @@ fn next_period(task: &Task) -> u64 {
     task.dl_deadline.wrapping_sub(deadline).wrapping_add(period)
 }
 
-/// Adds periods, each with its budget, until something of a budget is left.
+/// Adds periods, each with its budget, until some budget is left.
 ///
 /// Kernel: replenish_dl_entity(), kernel/sched/deadline.c, v6.1, v6.12.
 pub(super) fn add_periods(deadline: &mut u64, left: &mut i64, period: u64, budget: u64) {
@@ -43,8 +43,8 @@ pub(super) fn add_periods(deadline: &mut u64, left: &mut i64, period: u64, budge
     }
 }
 
-/// Whether using up `left` until a deadline that is so far away takes more than the reserved bandwidth. The kernel counts
-/// in units of 1024 ns.
+/// Whether using up `left` before a deadline that is `laxity` away takes more than the reserved bandwidth. The kernel
+/// counts in units of 1024 ns.
 ///
 /// Kernel: dl_entity_overflow(), kernel/sched/deadline.c, v4.13, v6.12.
 pub(super) fn dl_entity_overflow(left: i64, laxity: u64, runtime: u64, deadline: u64) -> bool {
@@ -84,7 +84,7 @@ impl Sched {
         self.insert_dl(cpu, task);
     }
 
-    /// A task whose deadline is not the end of its period, and is over, waits for the next period.
+    /// A task whose deadline is not the end of its period, and has passed, waits for the next period.
     ///
     /// Kernel: dl_check_constrained_dl(), kernel/sched/deadline.c, v6.1, v6.12.
     fn throttle_past_deadline(&mut self, task: TaskId) {
@@ -103,7 +103,7 @@ impl Sched {
     }
 
     /// The rest of the old budget may be kept if using it up by the old deadline takes no more than the reserved
-    /// bandwidth. If it takes more, a task whose deadline is the end of its period begins another period, and other
+    /// bandwidth. If it takes more, a task whose deadline is the end of its period begins a new period, and other
     /// tasks keep as much of the budget as they may.
     ///
     /// Kernel: update_dl_entity(), update_dl_revised_wakeup(), dl_entity_overflow(), kernel/sched/deadline.c, v6.1, v6.12.
@@ -157,8 +157,8 @@ impl Sched {
         }
     }
 
-    /// A task sleeps or leaves the class: its bandwidth is in use until it would be owed nothing. If that is over, it is
-    /// free at once.
+    /// A task sleeps or leaves the class: its bandwidth stays in use until the task would be owed nothing. If that
+    /// time has passed, the bandwidth is released at once.
     ///
     /// Kernel: task_non_contending(), kernel/sched/deadline.c, v6.12.
     fn task_non_contending(&mut self, cpu: CpuId, task: TaskId, policy: Policy) {
@@ -208,7 +208,7 @@ impl Sched {
         }
     }
 
-    /// Whether that timer has not been cancelled.
+    /// Whether that timer has not been cancelled and is due.
     pub fn dl_inactive_due(&self, task: TaskId, now: Time) -> bool {
         self.task(task).dl_inactive_at.is_some_and(|at| at <= now.0)
     }
@@ -301,7 +301,7 @@ impl Sched {
         true
     }
 
-    /// Gives a task that is out of budget the next one, or one from now on if it lags too far behind.
+    /// Gives a task that is out of budget its next budget, or one that begins now if it lags too far behind.
     ///
     /// Kernel: replenish_dl_entity(), kernel/sched/deadline.c, v6.1, v6.12.
     fn replenish_dl_entity(&mut self, task: TaskId) {
@@ -369,7 +369,7 @@ impl Sched {
         self.charge_dl(cpu, true);
     }
 
-    /// Whether a woken deadline task goes before the running one, of the same class.
+    /// Whether a woken deadline task precedes the running one, of the same class.
     ///
     /// Kernel: wakeup_preempt_dl(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn dl_preempts(&self, cpu: CpuId, task: TaskId) -> bool {
@@ -440,7 +440,7 @@ mod tests {
             }
         };
         expect!["v4.13..v7.3: 5000 us, dl"].assert_eq(&by_kernel("", woken(10)));
-        // Half a millisecond of the one that is left until the deadline.
+        // Half of the millisecond that is left until the deadline.
         expect!["v4.13..v7.3: 500 us, dl"].assert_eq(&by_kernel("", woken(100)));
     }
 
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn an_overflow_is_counted_in_units_of_1024_ns() {
-        // Exactly, 978261 ns of a budget of 1 ms are less than what 9782758 ns of a period of 10 ms allow.
+        // Computed exactly, 978261 ns of a budget of 1 ms are less than what 9782758 ns of a period of 10 ms allow.
         assert!(super::dl_entity_overflow(978_261, 9_782_758, MS, 10 * MS));
         assert!(!super::dl_entity_overflow(977_000, 9_782_758, MS, 10 * MS));
     }

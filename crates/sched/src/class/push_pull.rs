@@ -1,7 +1,7 @@
-//! Real-time and deadline tasks go where they can run.
+//! Real-time and deadline tasks are moved to CPUs where they can run.
 //!
-//! The n highest of them should run on n CPUs. So one that waits behind another is pushed to a CPU that
-//! runs something lower, and a CPU that is about to run something lower pulls one that waits elsewhere.
+//! The n highest of them should run on n CPUs. So a task that waits behind another is pushed to a CPU that runs a
+//! lower one, and a CPU that is about to run a lower task pulls one that waits elsewhere.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -10,26 +10,26 @@ use super::nearest::{Nearest, Taken};
 use crate::class::Class;
 use crate::{Curr, DequeueFlags, EnqueueFlags, Feature, MigrationCause, Reason, Sched};
 
-/// What becomes of the tasks of a class that wait on a CPU.
+/// What happens to the tasks of a class that wait on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Push {
     /// No waiting task may go elsewhere, or no CPU is better.
     Nothing,
     /// The first of them runs here at the next switch.
     RunsHere,
-    /// One moves.
+    /// One task moves.
     Moves {
         /// The task.
         task: TaskId,
-        /// Where.
+        /// CPU it moves to.
         to: CpuId,
-        /// CPUs that would do as well.
+        /// CPUs that are equally suitable.
         nearest: Nearest,
     },
 }
 
 impl Push {
-    /// Why.
+    /// The reason.
     pub fn reason(&self) -> Reason {
         match self {
             Push::Nothing => Reason::PushNothing,
@@ -40,7 +40,7 @@ impl Push {
 }
 
 impl Sched {
-    /// What becomes of the tasks of a class that wait on a CPU, if the CPU `by` pushes them.
+    /// What happens to the tasks of a class that wait on a CPU, if the CPU `by` pushes them.
     ///
     /// Kernel: push_rt_task(), kernel/sched/rt.c, push_dl_task(), kernel/sched/deadline.c, v6.1, v6.12.
     pub fn decide_push(&self, by: CpuId, cpu: CpuId, class: Class) -> Push {
@@ -82,8 +82,8 @@ impl Sched {
         }
     }
 
-    /// A task was woken by a CPU or is new, and this has been reported by now. If it may move and waits behind another task of
-    /// its class, tasks are pushed.
+    /// A task was woken by a CPU or is new, and this has already been reported. If it may move and waits behind
+    /// another task of its class, tasks are pushed.
     ///
     /// Kernel: task_woken_rt(), kernel/sched/rt.c, task_woken_dl(), kernel/sched/deadline.c, v6.1, v6.12.
     pub fn task_woken(&mut self, by: CpuId, task: TaskId, now: Time) {
@@ -107,9 +107,9 @@ impl Sched {
         }
     }
 
-    /// Whether the running task makes room for one of its own priority or deadline: it can go elsewhere, and the
-    /// other cannot. The switch to that one pushes it. For a deadline task the request has no effect, as the one that
-    /// was queued first stays the first.
+    /// Whether the running task makes room for one with its own priority or deadline: it can move elsewhere, and the
+    /// other cannot. The switch to that task pushes it. For a deadline task the request has no effect, as the task
+    /// that was queued first stays first.
     ///
     /// Kernel: check_preempt_equal_prio(), kernel/sched/rt.c, check_preempt_equal_dl(), kernel/sched/deadline.c, v6.1, v6.12.
     pub(crate) fn makes_room_for(&self, cpu: CpuId, task: TaskId, curr: TaskId) -> bool {
@@ -122,7 +122,7 @@ impl Sched {
         equal && finds(curr) && !finds(task)
     }
 
-    /// The CPUs that run something lower, or have none or later deadlines, of which one is taken.
+    /// The CPUs that run a lower-priority task, or have no deadline or a later one; one of them is chosen.
     fn cpus_that_would_do(&self, task: TaskId, this: CpuId) -> Nearest {
         match self.class_of(task) {
             Class::Rt => self.find_lowest_rq(task, this),
@@ -162,7 +162,7 @@ impl Sched {
         }
     }
 
-    /// Pulls tasks of a class that wait on other CPUs, or has them pushed.
+    /// Pulls tasks of a class that wait on other CPUs, or requests that they be pushed.
     ///
     /// Kernel: balance_rt(), kernel/sched/rt.c, balance_dl(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn pull_tasks(&mut self, to: CpuId, class: Class, now: Time) {
@@ -189,8 +189,8 @@ impl Sched {
         }
     }
 
-    /// Whether RT and deadline tasks may be sent from one CPU to the other. CPUs that are isolated have a root domain of
-    /// their own, in which nothing is balanced.
+    /// Whether RT and deadline tasks may be moved from one CPU to the other. Isolated CPUs have a root domain of their
+    /// own, in which nothing is balanced.
     ///
     /// Kernel: rq_attach_root(), def_root_domain, kernel/sched/topology.c, v6.12.
     pub(super) fn shares_root_domain(&self, a: CpuId, b: CpuId) -> bool {

@@ -1,11 +1,11 @@
-//! RT tasks are pushed to a CPU that has room, not taken by it (`RT_PUSH_IPI`).
+//! RT tasks are pushed to a CPU that has room, not pulled by it (`RT_PUSH_IPI`).
 //!
 //! ```text
 //!   has room --interrupt--> has some to give: pushes --interrupt--> the next such CPU --> ... --> none is left
 //! ```
 //!
 //! Many CPUs that have room at once would fight for the lock of the one with tasks to give. So all CPUs of a root
-//! domain share one round of interrupts; a CPU that has room while it is under way makes it go round once more.
+//! domain share one round of interrupts; a CPU that has room while a round is in progress extends it by one more.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -13,7 +13,7 @@ use schedlab_units::Time;
 use crate::class::Class;
 use crate::{Effect, Sched};
 
-/// How far the round of interrupts is.
+/// Progress of the round of interrupts.
 ///
 /// Kernel: rto_cpu, rto_loop, rto_loop_next of struct root_domain, kernel/sched/sched.h, v4.15.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct RtPushLoop {
     pub cpu: Option<CpuId>,
     /// How often a CPU had room.
     pub asked: u32,
-    /// How often one had when the round under way began.
+    /// The value of `asked` when the current round began.
     pub begun: u32,
 }
 
@@ -89,8 +89,8 @@ mod tests {
     use crate::drawing::{Drawn, NOW, by_kernel, draw};
     use crate::{MigrationCause, Policy};
 
-    /// Three CPUs run tasks of priority 8, beside which others of 7 and 6 wait on CPUs 1 and 2. The first falls to each
-    /// of some priorities, then the interrupts that are asked for come.
+    /// Three CPUs run tasks of priority 8, while tasks of priority 7 and 6 wait on CPUs 1 and 2. The first task falls
+    /// to each of some priorities, then the requested interrupts arrive.
     fn falls(to: &'static [u8]) -> impl Fn(&str) -> String {
         falls_on("1x1x3", to)
     }

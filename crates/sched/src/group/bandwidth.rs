@@ -1,13 +1,12 @@
 //! CFS bandwidth: a group may use a limited CPU time per period.
 //!
-//! The group has a pool that its period timer refills. A CPU takes a slice from it
-//! before it runs the group and asks for more when the slice is used up; if the pool
-//! is empty, the group's queue on that CPU is throttled: its entity leaves the queue
-//! above until the timer hands out time again. From v6.18 on the queue stays and its
-//! tasks leave one by one, each on its way to user mode, so that a task that holds a
-//! lock in the kernel is not stopped; those that are off wait in the queue's limbo.
+//! The group has a pool that its period timer refills. A CPU takes a slice from it before it runs the group and
+//! requests more when the slice is used up; if the pool is empty, the group's queue on that CPU is throttled: its
+//! entity leaves the queue above until the timer hands out time again. From v6.18 on the queue stays and its tasks
+//! leave one by one, each on its way to user mode, so that a task that holds a lock in the kernel is not stopped;
+//! those that have left wait in the queue's limbo.
 //!
-//! When the timer hands out time: `bandwidth_timer.rs`.
+//! For when the timers hand out time, see `bandwidth_timer.rs`.
 
 use alloc::vec::Vec;
 use core::mem::take;
@@ -20,15 +19,15 @@ use crate::{
     UpdateFlags,
 };
 
-/// What a CPU keeps for the next time when its queue runs empty, ns.
+/// Run time that a CPU keeps for its next turn when its queue becomes empty, ns.
 const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;
-/// Time left in a period below which nothing is handed out any more, ns.
+/// Time left in a period below which nothing more is handed out, ns.
 pub(super) const MIN_BANDWIDTH_EXPIRATION: u64 = 2_000_000;
-/// After this time returned slices are handed out, ns.
+/// Delay after which returned slices are handed out, ns.
 const CFS_BANDWIDTH_SLACK_PERIOD: u64 = 5_000_000;
 
 impl Sched {
-    /// Sets a group's quota and period, ns; no quota is no limit.
+    /// Sets a group's quota and period, ns; no quota means no limit.
     ///
     /// Kernel: tg_set_cfs_bandwidth(), kernel/sched/core.c, v6.12.
     pub fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time) {
@@ -43,7 +42,7 @@ impl Sched {
         if quota.is_some() {
             self.start_cfs_bandwidth(tg, now.0);
         }
-        // A queue at zero counts as out of time where there is no other look at it.
+        // A queue at zero counts as out of time if nothing checks it again.
         let remaining = self.kernel.has(Feature::BandwidthPerTask) as i64;
         self.on_each_cpu(tg, |sched, cpu, cfs, _| {
             if !sched.rqs[cpu].online {
@@ -85,13 +84,13 @@ impl Sched {
         self.effects.push(Effect::StartPeriodTimer { tg, at });
     }
 
-    /// Whether a queue is off its CPU, so that levels above do not count what is in it.
+    /// Whether a queue is off its CPU, so that the levels above do not count its contents.
     #[inline]
     pub(crate) fn stops_hierarchy(&self, cfs: CfsRqId) -> bool {
         self.bandwidth_used && self.cfs(cfs).throttled && !self.kernel.has(Feature::BandwidthPerTask)
     }
 
-    /// Whether a task is off its CPU for lack of quota.
+    /// Whether a task is off its CPU because of missing quota.
     pub fn throttled_hierarchy_of(&self, task: TaskId) -> bool {
         self.bandwidth_used
             && match self.kernel.has(Feature::BandwidthPerTask) {
@@ -162,7 +161,7 @@ impl Sched {
         false
     }
 
-    /// A task was set running: its queues must have time, up to the one given.
+    /// A task was set running: its queues, up to `last`, must have time.
     ///
     /// Kernel: set_next_task_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     pub(crate) fn account_levels(&mut self, task: TaskId, last: CfsRqId) {
@@ -207,7 +206,7 @@ impl Sched {
         }
     }
 
-    /// Gives time back to the pool when a queue runs empty.
+    /// Returns time to the pool when a queue becomes empty.
     ///
     /// Kernel: return_cfs_rq_runtime(), kernel/sched/fair.c, v6.12.
     pub(crate) fn return_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
@@ -249,7 +248,7 @@ impl Sched {
         below.into_iter().map(|at| self.made_on_cpu(at, cpu).0).collect()
     }
 
-    /// Takes a queue off the list of queues whose averages are aged.
+    /// Removes a queue from the list of queues whose averages are decayed.
     ///
     /// Kernel: list_del_leaf_cfs_rq(), kernel/sched/fair.c, v6.12.
     pub(crate) fn list_del_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
@@ -340,7 +339,7 @@ impl Sched {
         }
     }
 
-    /// Takes the entity of a throttled queue, and groups that become empty, off their queues.
+    /// Removes the entity of a throttled queue, and those of groups that become empty, from their queues.
     fn leave_queues(&mut self, cfs: CfsRqId) {
         let queue = self.cfs(cfs);
         let (cpu, tg) = (queue.cpu, queue.tg);
@@ -435,14 +434,14 @@ impl Sched {
             let flags = EnqueueFlags { wakeup: true, ..EnqueueFlags::default() };
             self.enqueue_task(cpu, task, flags);
         }
-        // It ran out again while tasks were queued: the rest continues to wait.
+        // It ran out of time again while tasks were queued: the rest continues to wait.
         self.cfs_mut(cfs).throttled_limbo.extend(waiting);
         if !self.kernel.has(Feature::ThrottledLists) || self.cfs(cfs).nr_queued > 0 {
             self.list_add_leaf_cfs_rq(cfs);
         }
     }
 
-    /// Puts the entity of a queue, and groups above that were empty, back on their queues.
+    /// Puts the entity of a queue, and those of groups above that were empty, back on their queues.
     fn rejoin_queues(&mut self, cfs: CfsRqId) {
         let queue = self.cfs(cfs);
         let (cpu, tg) = (queue.cpu, queue.tg);
@@ -480,7 +479,7 @@ impl Sched {
         self.add_nr_running(cpu, all);
     }
 
-    /// The task must leave its queue on its way to user mode.
+    /// The task must leave its queue before it returns to user mode.
     ///
     /// Kernel: task_throttle_setup_work(), kernel/sched/fair.c, v7.2.
     fn task_throttle_setup_work(&mut self, task: TaskId) {

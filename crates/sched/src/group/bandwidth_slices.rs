@@ -1,17 +1,17 @@
 //! The rest of a quota slice when its period is over.
 //!
-//! It was meant to expire: a group must not save time on one CPU for the next period. But from v3.16 to v4.17 the check
-//! was inverted: if the pool was refilled meanwhile, the queue keeps its rest, tick by tick, and only cannot return it.
-//! When that was fixed in v4.18, by a sequence number that each refill raises, slices really expired, and groups that
-//! had used little were throttled; so since v5.4 slices do not expire.
+//! It was meant to expire: a group must not save time on one CPU for the next period. But from v3.16 to v4.17 the
+//! check was inverted: if the pool was refilled meanwhile, the queue keeps its rest, tick by tick, and only cannot
+//! return it. This was fixed in v4.18, by a sequence number that each refill raises. Then slices really expired, and
+//! groups that had used little were throttled; so since v5.4 slices do not expire.
 //!
 //! Kernel: expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), kernel/sched/fair.c, v4.13; commits 512ac999d275, de53fd7aedb1.
 
 use crate::{BandwidthSlices, CfsRqId, Sched};
 
 impl Sched {
-    /// A charged queue may lose its rest if its time is over: from v4.18 on if the pool was refilled, before that if it
-    /// was not. Otherwise the clocks of two CPUs differ, and it has one more tick.
+    /// A charged queue may lose its rest if its time is over: from v4.18 on if the pool was refilled, before that if
+    /// it was not. Otherwise the clocks of two CPUs differ, and the queue gets one more tick.
     ///
     /// Kernel: expire_cfs_rq_runtime(), kernel/sched/fair.c, v4.13; commit 512ac999d275.
     pub(super) fn expire_cfs_rq_runtime(&mut self, cfs: CfsRqId) {

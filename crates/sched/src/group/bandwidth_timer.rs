@@ -1,7 +1,7 @@
 //! Timers that hand out a group's CPU time: one at each period, one for returned time.
 //!
-//! A timer expires on one CPU, and gives throttled queues of all CPUs as much as they need to run. From v6.4 on it lets
-//! only its own CPU's run; the others are interrupted and do it themselves.
+//! A timer expires on one CPU, and gives throttled queues of all CPUs as much time as they need to run. From v6.4 on
+//! it unthrottles only the queue of its own CPU; the other CPUs are interrupted and do it themselves.
 //!
 //! Left out: periods scaled up when they are too short to be kept.
 
@@ -48,7 +48,8 @@ impl Sched {
         Some(Time(pool.period_expires))
     }
 
-    /// The timer that hands out returned time expired on a CPU; or did so before, if it was put off since.
+    /// The timer that hands out returned time expired on a CPU; or an earlier expiry of it, if it has been postponed
+    /// since.
     ///
     /// Kernel: do_sched_cfs_slack_timer(), kernel/sched/fair.c, v6.12.
     pub fn slack_timer(&mut self, tg: TgId, this: CpuId, now: Time) {
@@ -64,7 +65,7 @@ impl Sched {
         }
     }
 
-    /// Gives throttled queues as much as they need to run. True if some still wait for time.
+    /// Gives throttled queues as much time as they need to run. True if some still wait for time.
     ///
     /// Kernel: distribute_cfs_runtime(), kernel/sched/fair.c, v6.1, v6.12.
     fn distribute_cfs_runtime(&mut self, tg: TgId, this: CpuId, now: Time) -> bool {
@@ -80,7 +81,7 @@ impl Sched {
             if self.rqs[cpu].cfsb_csd_list.contains(&cfs) {
                 continue;
             }
-            // Where tasks stop one by one, one may still run on its way out.
+            // If tasks stop one by one, one may still run on its way to user mode.
             if self.cfs(cfs).runs().is_some() && self.kernel.has(Feature::BandwidthPerTask) {
                 self.update_rq_clock(cpu, now);
                 self.update_curr(cfs);
@@ -100,11 +101,11 @@ impl Sched {
             self.update_rq_clock(this, now);
             self.unthrottle_cfs_rq(cfs);
         }
-        // One that was let run may have found others without time.
+        // A queue that was unthrottled may have found others without time.
         lacks || !by_interrupt && !self.tg(tg).bandwidth.throttled_cfs_rq.is_empty()
     }
 
-    /// Gives a queue as much as it needs to run, or the rest. True if that is enough.
+    /// Gives a queue as much time as it needs to run, or the rest. True if that is enough.
     fn give_runtime(&mut self, cfs: CfsRqId) -> bool {
         let queue = self.cfs(cfs);
         let (tg, needed) = (queue.tg, (1 - queue.runtime_remaining).max(0) as u64);
@@ -118,7 +119,7 @@ impl Sched {
         queue.runtime_remaining > 0
     }
 
-    /// Has the CPU of a queue let it run.
+    /// Makes the CPU of a queue unthrottle it.
     ///
     /// Kernel: __unthrottle_cfs_rq_async(), kernel/sched/fair.c, v6.12.
     fn unthrottle_cfs_rq_async(&mut self, cfs: CfsRqId) {
@@ -130,7 +131,7 @@ impl Sched {
         }
     }
 
-    /// A CPU that was interrupted for it lets queues run that were given time.
+    /// An interrupted CPU unthrottles the queues that were given time.
     ///
     /// Kernel: __cfsb_csd_unthrottle(), kernel/sched/fair.c, v6.12.
     pub fn cfsb_csd_unthrottle(&mut self, cpu: CpuId, now: Time) {
@@ -185,7 +186,7 @@ mod tests {
             while lab.sched.task(task).on_rq {
                 lab.run(MS);
             }
-            // Queued without a request to switch, as a task is that moves to another group.
+            // Queued without a request to switch, as when a task moves to another group.
             lab.sched.activate(task, CpuId(0), EnqueueFlags::default(), lab.time());
             (lab.sched.bandwidth_used, lab.sched.cfs_mut(cfs).throttled) = (true, true);
             lab.sched.cfs_mut(cfs).throttle_count = 1;
@@ -219,7 +220,7 @@ mod tests {
             };
             let mut told = throttled(&lab);
             lab.sched.effects.clear();
-            // It is late, and expires again before the others were there.
+            // The timer is late, and expires again before the other CPUs handled their interrupts.
             lab.now += 200 * MS;
             for _ in 0..2 {
                 lab.sched.period_timer(group, CpuId(1), lab.time());

@@ -1,4 +1,4 @@
-//! Making groups and giving them weight.
+//! Creating groups and setting their weight.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,8 +16,8 @@ const MIN_SHARES: u64 = 2 << LOAD_SHIFT;
 const MAX_SHARES: u64 = (1 << 18) << LOAD_SHIFT;
 
 impl Sched {
-    /// Makes a group below another, with shares in 64-bit scale (nice 0 = [`NICE_0_LOAD`]).
-    /// `creator` is the CPU whose node's memory holds it.
+    /// Creates a group below another, with shares in 64-bit scale (nice 0 = [`NICE_0_LOAD`]). `creator` is the CPU
+    /// whose node's memory holds it.
     ///
     /// Kernel: sched_create_group(), alloc_fair_sched_group(), online_fair_sched_group(), kernel/sched/fair.c, v6.12.
     pub fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId {
@@ -51,7 +51,7 @@ impl Sched {
         tg
     }
 
-    /// Gives a group another weight, in 64-bit scale.
+    /// Changes a group's weight, in 64-bit scale.
     ///
     /// Kernel: sched_group_set_shares(), kernel/sched/fair.c, v6.12.
     pub fn set_shares(&mut self, tg: TgId, shares: u64, now: Time) {
@@ -73,8 +73,8 @@ impl Sched {
         });
     }
 
-    /// Makes a group idle (all of it counts as SCHED_IDLE beside its siblings), or not. A kernel
-    /// without `cpu.idle` has nothing to write to: the group stays as it is.
+    /// Makes a group idle (the whole group counts as SCHED_IDLE among its siblings), or not. A kernel without
+    /// `cpu.idle` has no such file: the group does not change.
     ///
     /// Kernel: sched_group_set_idle(), kernel/sched/fair.c, v6.12.
     pub fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time) {
@@ -122,8 +122,8 @@ mod tests {
     use crate::lab::{Lab, MS};
     use crate::{NICE_0_LOAD, NewTask, TgId};
 
-    /// The last task of CPU 0 leaves while a group that is asleep is still queued there: the group leaves first, and what is
-    /// pulled then comes to an empty queue, where its lag does not matter.
+    /// The last task of CPU 0 leaves while a group that is asleep is still queued there: the group leaves first, and a
+    /// task that is pulled then joins an empty queue, where its lag does not matter.
     #[test]
     fn a_sleeping_group_leaves_before_a_cpu_looks_for_work() {
         for kernel in ["v6.12", "v7.2"] {

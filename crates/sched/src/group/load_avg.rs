@@ -15,7 +15,7 @@ use schedlab_topology::CpuId;
 const RATE_LIMIT: u64 = 1_000_000;
 
 impl Sched {
-    /// Writes what a queue's load changed by to its group, if that is worth it.
+    /// Adds the change of a queue's load to its group, if the change is large enough.
     ///
     /// The CPU reported as writer is the queue's own. A remote enqueue within a cache is done by a neighbour, which the
     /// effect does not show.
@@ -28,8 +28,8 @@ impl Sched {
             return;
         }
         let rq = &self.rqs[queue.cpu];
-        // v7.2 asks the run queue's clock, v6.7 to v6.12 the CPU's: all callers have just
-        // brought the former to the latter.
+        // v7.2 reads the run queue's clock, v6.7 to v6.12 the CPU's: all callers have just updated the former to the
+        // latter.
         let now = rq.clock + PELT_EPOCH;
         let limited = self.kernel.has(Feature::TgLoadAvgRateLimit);
         if limited && (!rq.active || now - queue.last_update_tg_load_avg < RATE_LIMIT) {
@@ -78,7 +78,7 @@ impl Sched {
         self.effects.push(Effect::write(cpu, Shared::TgLoadAvg(tg)));
     }
 
-    /// The average number of runnable tasks goes with the load.
+    /// The average number of runnable tasks is written together with the load.
     fn count_tg_tasks(&mut self, cfs: CfsRqId, delta: i64) {
         let queue = &mut self.cfs_rqs[cfs.0 as usize];
         queue.tg_runnable_avg_contrib = queue.tg_runnable_avg_contrib.wrapping_add_signed(delta);

@@ -138,7 +138,7 @@ impl Sched {
         self.se_mut(se).avg = own;
     }
 
-    /// The entity is given its share of the group's load outright.
+    /// Sets the entity's load directly to its share of the group's load.
     ///
     /// Kernel: update_tg_cfs_load(), kernel/sched/fair.c, v4.13.
     fn update_tg_cfs_load_weighted(&mut self, cfs: CfsRqId, se: SeId, my_q: CfsRqId) {
@@ -227,7 +227,7 @@ impl Sched {
         }
     }
 
-    /// Puts a queue on the list of aged queues. True if the queues put there before are below one that was on it.
+    /// Puts a queue on the list of queues to decay. True if the queues put there before are below one that was on it.
     ///
     /// Kernel: list_add_leaf_cfs_rq(), kernel/sched/fair.c, v5.10.
     fn list_connected(&mut self, cfs: CfsRqId, connected: bool) -> bool {

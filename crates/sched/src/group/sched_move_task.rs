@@ -3,7 +3,7 @@
 //! A task seldom moves itself between groups, but each task does so once: when it exits, it leaves the group of its
 //! session. Most kernels do not check whether that changes its group. So the running task is charged, dequeued,
 //! attached again, and a reschedule is requested, just before its end: if the kernel is preemptible and a task waits,
-//! it loses its CPU there, and comes back only to die.
+//! it loses its CPU there, and comes back only to exit.
 //!
 //! Sessions have no groups here: an exiting task stays in its group.
 
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_task_that_waits_may_come_first_in_its_new_group() {
-        // Beside a SCHED_IDLE task any task does.
+        // Any task may run before a SCHED_IDLE task.
         let asked = |kernel: &str| {
             let mut drawn = draw(kernel, "1x1x1 | 0[idle:a* b]");
             drawn.sched.rqs[CPU].need_resched = NeedResched::default();

@@ -1,4 +1,4 @@
-//! How much of a group's weight its entity on one CPU is given.
+//! The part of a group's weight that its entity on one CPU gets.
 //!
 //! The exact share needs the queued weight of the group on all CPUs. The slow sum `tg->load_avg` approximates
 //! it, with this CPU's part replaced by the larger of its average and what is queued now, so that a group
@@ -28,7 +28,7 @@ impl Sched {
         shares.clamp(MIN_SHARES as i64, tg_shares.max(MIN_SHARES) as i64) as u64
     }
 
-    /// What the CPUs of a group divide by load.
+    /// The shares that the CPUs of a group divide in proportion to load.
     ///
     /// Kernel: calc_smp_shares(), calc_concur_shares(), kernel/sched/fair.c, v7.3.
     fn shares_to_divide(&self, tg: TgId) -> u64 {
@@ -41,7 +41,7 @@ impl Sched {
         group.shares * cpus.max(1) as u64
     }
 
-    /// Gives a group entity the weight its share is now. Nothing for tasks.
+    /// Sets a group entity's weight to its current share. Does nothing for tasks.
     ///
     /// Kernel: update_cfs_group(), kernel/sched/fair.c, v6.12, v6.1 and v7.2; update_cfs_shares() in v4.13.
     #[inline]
@@ -79,8 +79,8 @@ mod tests {
     use crate::lab::{Lab, MS};
     use crate::{Effect, NewTask, Shared, TgId};
 
-    /// Shares of the group, queued weight, average load, group's load, contribution; the
-    /// weight of the entity by the larger of weight and load, and by weight alone (v4.13).
+    /// Shares of the group, queued weight, average load, group's load, contribution; the weight of the entity by the
+    /// larger of weight and load, and by weight alone (v4.13).
     const TABLE: [(u64, u64, u64, i64, u64, u64, u64); 6] = [
         (1_048_576, 1_048_576, 0, 0, 0, 1_048_576, 1_048_576),
         (1_048_576, 1_048_576, 500, 3000, 500, 304_694, 304_694),
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_weight_that_stays_the_same_is_given_again_or_not() {
-        // Giving a weight charges the group's running entity first.
+        // Setting a weight charges the group's running entity first.
         expect![[r#"
             v4.13..v6.3: charged 1000 us
             v6.10..v7.3: charged 0 us"#]]

@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::pick::cfs::{Lead, wakeup_preempt_entity};
 use crate::{Curr, Entity, Feature, Policy, Reason, Sched, SeId, WakeupPreempt, wf};
 
-/// What the decider says about a wake-up.
+/// The decision about a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreemptDecision {
     /// The current task must be preempted.
@@ -20,11 +20,11 @@ pub struct PreemptDecision {
     pub reason: Reason,
     /// The number that decided, with its name; for people.
     pub number: Option<(&'static str, i64)>,
-    /// What else has to be done.
+    /// Further actions.
     pub then: Then,
 }
 
-/// What goes with a decision about preemption.
+/// The actions that go with a decision about preemption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Then {
     /// Prefer this entity at the next pick.
@@ -35,7 +35,7 @@ pub struct Then {
     pub cancel: Option<SeId>,
     /// Prefer this entity at the next pick, unless one with a shorter slice is preferred already.
     pub short_buddy: Option<SeId>,
-    /// Take the marks off this entity.
+    /// Clear the marks of this entity.
     pub clear_buddies: Option<SeId>,
     /// Shorten the protection of this entity to the shortest slice queued.
     pub lower: Option<SeId>,
@@ -80,7 +80,7 @@ impl Sched {
         decision
     }
 
-    /// The same where no call of the scheduler is taken to follow at once.
+    /// The same if no call of the scheduler is assumed to follow at once.
     ///
     /// Kernel: as dl_task_timer() asks, kernel/sched/deadline.c, v6.12.
     pub(crate) fn preempt_for(&mut self, cpu: CpuId, task: TaskId, wake_flags: u32) -> PreemptDecision {
@@ -105,8 +105,8 @@ impl Sched {
         decision
     }
 
-    /// The decision of CFS for a woken task had its virtual time led to this answer: the woken entity is preferred at
-    /// the next pick if it preempts, and is not if it does not.
+    /// The decision of CFS for a woken task if its virtual time had led to this answer: the woken entity is preferred
+    /// at the next pick if it preempts, and is not if it does not.
     pub fn preempt_with_answer(&self, cpu: CpuId, task: TaskId, preempts: bool) -> PreemptDecision {
         let (se, pse) = self.matching(cpu, task);
         if preempts {
@@ -175,7 +175,7 @@ impl Sched {
         }
     }
 
-    /// Under CFS the last buddy is for queues with a latency's worth of entities.
+    /// Under CFS the last buddy is used for queues with a latency's worth of entities.
     fn is_crowded(&self, cpu: CpuId) -> bool {
         let Curr::Task(curr) = self.rqs[cpu].curr else { return false };
         let cfs = self.cfs_rq_of(SeId(curr.0));
@@ -188,8 +188,8 @@ impl Sched {
         self.find_matching_se(SeId(curr.0), SeId(task.0))
     }
 
-    /// The answers that need no virtual times; without one, those whose times are to be compared: the
-    /// running entity and the woken one.
+    /// The answer if it needs no virtual times; otherwise the entities whose times are to be compared: the running one
+    /// and the woken one.
     fn preempt_by_state(&self, cpu: CpuId, task: TaskId) -> Result<PreemptDecision, (SeId, SeId)> {
         let rq = &self.rqs[cpu];
         let Curr::Task(curr) = rq.curr else { return Ok(self.full(Reason::PreemptIdle, true)) };
@@ -280,7 +280,7 @@ impl Sched {
         if normal { Err((se, pse)) } else { Ok(keep(Reason::KeepPolicy)) }
     }
 
-    /// CFS: the preempted one is to be picked again soon.
+    /// CFS: the preempted entity is to be picked again soon.
     fn last_buddy(&self, cpu: CpuId, se: SeId) -> Then {
         let marks = self.kernel.rules.wakeup_preempt == WakeupPreempt::Vruntime
             && self.kernel.has(Feature::LastBuddy)

@@ -22,7 +22,7 @@ impl Sched {
         AvgSums::of(&self.kernel.rules, queue, curr)
     }
 
-    /// The running entity of a queue, if it is queued, and what it has.
+    /// The running entity of a queue, if it is queued, and its data.
     #[inline]
     fn curr_entity(&self, queue: &CfsRq) -> Option<(SeId, &Entity)> {
         let curr = queue.curr?;

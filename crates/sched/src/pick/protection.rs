@@ -37,7 +37,7 @@ impl Entity {
 }
 
 impl Level<'_> {
-    /// Protects an entity that is about to run: it has left the time line, and none runs.
+    /// Protects an entity that is about to run: it has left the time line, and no entity runs.
     ///
     /// Kernel: set_protect_slice(), kernel/sched/fair.c, v6.12, v7.2, v7.3.
     #[inline]
@@ -96,13 +96,13 @@ impl Sched {
     }
 }
 
-/// Protects an entity for no more than a slice from a virtual time on.
+/// Protects an entity for at most a slice from a virtual time on.
 fn lower(entity: &mut Entity, from: u64, slice: u64) {
     let until = from.wrapping_add(calc_delta_fair(slice, entity.line_load()));
     end_protection(entity, until);
 }
 
-/// Protects an entity no longer than up to a virtual time.
+/// Protects an entity at most up to a virtual time.
 fn end_protection(entity: &mut Entity, until: u64) {
     if before(until, entity.vprot) {
         entity.vprot = until;
