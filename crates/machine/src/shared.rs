@@ -9,28 +9,27 @@
 //!   CPU 5 writes   owner 0 --- way 0 to 5 --> owner 5
 //! ```
 //!
-//! The price of a line is the way it comes: one latency for each step of distance, from
-//! core-to-core measurements ([`crate::LinePrices`]). One line moves at a time. A CPU that asks for a line
-//! while it moves waits, and a CPU that asks for a lock waits until the holder gives it back. An object
-//! at hand costs nothing here: the plain work on it is part of the path that does it.
+//! The price of a line depends on how far it travels: one latency for each step of distance, from core-to-core
+//! measurements ([`crate::LinePrices`]). One line moves at a time. A CPU that requests a line while it moves waits,
+//! and a CPU that requests a lock waits until the holder releases it. An object at hand costs nothing here: the plain
+//! work on it is part of the path that does it.
 //!
-//! A path of the kernel is done at once and paid after, so touches do not come in the order of
-//! their times. Each move is kept with its beginning and its end. A touch that belongs before the
-//! beginning goes ahead of the move.
+//! A path of the kernel is executed at once and charged afterwards, so touches do not come in the order of their
+//! times. Each move is stored with its beginning and its end. A touch that belongs before the beginning is served
+//! before the move.
 //!
-//! Left out: several lines under way at once, prefetching, and capacity (a line stays until
-//! another CPU takes it).
+//! Left out: several lines in transit at once, prefetching, and capacity (a line stays until another CPU takes it).
 
 use schedlab_topology::{CpuId, Topology};
 
 use crate::readers::{Many, Readers};
 use crate::{Machine, Mechanism};
 
-/// How far a line comes.
+/// How far a line travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Step {
-    /// It is here.
+    /// The CPU has it already.
     Own,
     /// From the other thread of the core.
     Sibling,
@@ -46,7 +45,7 @@ pub enum Step {
 
 const STEPS: usize = 6;
 
-/// No CPU has it: it lies in memory.
+/// No CPU has it: it is in memory.
 const NOBODY: u16 = u16::MAX;
 
 /// One object.
@@ -54,14 +53,14 @@ const NOBODY: u16 = u16::MAX;
 struct Object {
     /// The CPU that wrote last.
     owner: u16,
-    /// The farthest sharer from the owner, and how many lines were read; 0 lines if no CPU read since.
+    /// The farthest sharer from the owner, and how many lines were read; 0 lines if no CPU has read since.
     far: Step,
     read: u8,
     /// CPUs that have read since the last write; for the first objects `SharedLines::sharers` has them.
     readers: Readers,
-    /// LLCs, modulo 64, in which a copy is.
+    /// LLCs, modulo 64, that hold a copy.
     llcs: u64,
-    /// The move under way, or the last one.
+    /// The current move, or the last one.
     from: u64,
     until: u64,
     /// The same for the lock.
@@ -69,7 +68,7 @@ struct Object {
     held_until: u64,
 }
 
-/// All that is shared on a machine. Objects are numbered from 0.
+/// All shared objects of a machine, numbered from 0.
 #[derive(Clone, Debug)]
 pub struct SharedLines {
     nr_cpus: usize,
@@ -82,26 +81,27 @@ pub struct SharedLines {
     shared: u64,
     contended: u64,
     objects: Vec<Object>,
-    /// CPUs that have read since the last write, by object: of the first objects, one for each CPU, all of which look.
+    /// CPUs that have read since the last write, by object: of the first objects, one for each CPU, which all CPUs
+    /// read.
     sharers: Vec<u64>,
-    /// Of objects that more CPUs have read than their entry has room for.
+    /// The same for objects that more CPUs have read than their entry has room for.
     many: Many,
-    /// By CPU, which of the first objects it has: one for each CPU, the run queues of the engine.
+    /// For each CPU, which of the first objects it has: one for each CPU, the run queues of the engine.
     has: Vec<u64>,
     on: bool,
 }
 
-/// What a touch took, ns.
+/// Time that a touch took, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Took {
-    /// Until it was this CPU's turn.
+    /// Waiting for this CPU's turn.
     pub waited: u64,
-    /// On the way.
+    /// Moving the lines.
     pub moved: u64,
 }
 
 impl Took {
-    /// All of it.
+    /// The total.
     #[inline]
     pub fn ns(self) -> u64 {
         self.waited + self.moved
@@ -109,7 +109,7 @@ impl Took {
 }
 
 impl SharedLines {
-    /// No object yet.
+    /// No objects yet.
     pub fn new(machine: &Machine) -> SharedLines {
         let topology = &machine.topology;
         let nr_cpus = topology.nr_cpus();
@@ -151,12 +151,12 @@ impl SharedLines {
         self.on = machine.has(Mechanism::CacheLines) && !machine.shared_clock;
     }
 
-    /// About so many more will be made.
+    /// Reserves room for about this many more objects.
     pub fn expect(&mut self, count: usize) {
         self.objects.reserve(count);
     }
 
-    /// Makes objects up to a number; new ones are in no cache.
+    /// Creates objects up to a number; new ones are in no cache.
     pub fn make(&mut self, count: usize) {
         let none = Object {
             owner: NOBODY,
@@ -174,7 +174,7 @@ impl SharedLines {
         }
     }
 
-    /// An object is a CPU's own from the beginning.
+    /// An object belongs to a CPU from the beginning.
     pub fn give(&mut self, object: usize, cpu: CpuId) {
         let before = std::mem::replace(&mut self.objects[object].owner, cpu.0);
         if object < self.nr_cpus {
@@ -195,8 +195,8 @@ impl SharedLines {
         self.has[cpu.index() * self.words + object / 64] &= !(1 << (object % 64));
     }
 
-    /// A CPU reads so many lines of each of some of the first objects, one after the other from a time on: a word of 64
-    /// of them. What they took, ns.
+    /// A CPU reads `lines` lines of each of some of the first objects, one after the other from `at` on; `objects` is
+    /// a word of 64 of them. Returns the time that took, ns.
     pub fn read_all(&mut self, cpu: CpuId, word: usize, objects: u64, lines: u64, at: u64) -> u64 {
         if !self.on {
             return 0;
@@ -217,7 +217,7 @@ impl SharedLines {
             it.far = it.far.max(step);
             it.read = it.read.max(lines.min(255) as u8);
             if it.llcs & llc != 0 && step >= Step::Llc {
-                // Another of this cache has read it: a copy lies there, and copies are had together.
+                // Another CPU of this cache has read it: the cache holds a copy, and copies are read concurrently.
                 took += lines * self.shared;
                 continue;
             }
@@ -233,7 +233,7 @@ impl SharedLines {
         self.on
     }
 
-    /// How many objects there are.
+    /// Number of objects.
     pub fn count(&self) -> usize {
         self.objects.len()
     }
@@ -244,13 +244,13 @@ impl SharedLines {
         self.steps[a.index() * self.nr_cpus + b.index()]
     }
 
-    /// Time of a line on its way between two CPUs.
+    /// Time to move a line between two CPUs.
     #[inline]
     pub fn way(&self, a: CpuId, b: CpuId) -> u64 {
         self.prices[self.step(a, b) as usize]
     }
 
-    /// A CPU reads so many lines of an object at a time.
+    /// A CPU reads `lines` lines of an object at time `at`.
     pub fn read(&mut self, object: usize, cpu: CpuId, lines: u64, at: u64) -> Took {
         let it = &mut self.objects[object];
         if !self.on || it.owner == cpu.0 {
@@ -273,7 +273,7 @@ impl SharedLines {
         it.far = it.far.max(step);
         it.read = it.read.max(lines.min(255) as u8);
         if it.llcs & llc != 0 && step >= Step::Llc {
-            // Another of this cache has read it: a copy lies there, and copies are had together.
+            // Another CPU of this cache has read it: the cache holds a copy, and copies are read concurrently.
             return Took { waited: 0, moved: lines * self.shared };
         }
         it.llcs |= llc;
@@ -288,7 +288,7 @@ impl SharedLines {
         !self.on || it.owner == cpu.0 && it.read == 0
     }
 
-    /// A CPU writes so many lines of an object at a time.
+    /// A CPU writes `lines` lines of an object at time `at`.
     #[inline]
     pub fn write(&mut self, object: usize, cpu: CpuId, lines: u64, at: u64) -> Took {
         if self.owns(object, cpu) {
@@ -297,12 +297,12 @@ impl SharedLines {
         self.move_to(object, cpu, lines, at)
     }
 
-    /// An object that others had is written.
+    /// Writes an object that other CPUs have.
     fn move_to(&mut self, object: usize, cpu: CpuId, lines: u64, at: u64) -> Took {
         let it = &self.objects[object];
         let owner = it.owner;
         let moved = if it.owner == cpu.0 {
-            // Copies are called back.
+            // Copies are invalidated.
             lines.min(it.read.into()) * self.prices[it.far as usize]
         } else if it.owner == NOBODY {
             lines * self.memory
@@ -333,7 +333,7 @@ impl SharedLines {
         it.fetch(moved, at, self.contended)
     }
 
-    /// A CPU takes the lock of an object at a time, writes so many of its lines and gives the lock back after `hold`.
+    /// A CPU takes the lock of an object at time `at`, writes `lines` of its lines and releases the lock after `hold`.
     #[inline]
     pub fn lock(&mut self, object: usize, cpu: CpuId, lines: u64, at: u64, hold: u64) -> Took {
         if !self.on {
@@ -350,7 +350,7 @@ impl SharedLines {
         took
     }
 
-    /// The lock of an object, taken at a time, is held for so long.
+    /// The lock of an object, taken at time `at`, is held for `held` ns.
     pub fn hold(&mut self, object: usize, at: u64, held: u64) {
         let it = &mut self.objects[object];
         if it.held_from <= at {
@@ -360,7 +360,7 @@ impl SharedLines {
 }
 
 impl Object {
-    /// Lets a move take its turn.
+    /// Puts a move in its turn.
     #[inline]
     fn fetch(&mut self, moved: u64, at: u64, contended: u64) -> Took {
         if at < self.from {
@@ -417,7 +417,7 @@ mod tests {
         }
     }
 
-    /// Objects of the CPUs are read together as one by one.
+    /// The objects of the CPUs cost the same whether they are read together or one by one.
     #[test]
     fn reading_many_takes_as_long_as_reading_each() {
         let mut lines = lines();

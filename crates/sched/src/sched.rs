@@ -29,25 +29,25 @@ pub struct Sched {
     pub scaled: Scaled,
     /// How long the kernel's own work takes, by the driver's clock.
     pub took: Took,
-    /// Run queues that searches and passes look at, for a driver that wants to know.
+    /// Run queues that searches and passes examine, for a driver that needs them.
     pub looked: Looked,
-    /// The driver says when a CPU has switched to idle.
+    /// The driver reports when a CPU has switched to idle.
     pub lingers: bool,
-    /// The CPU that acts next will stand still in the middle: after so many ns, for so many.
+    /// The CPU that acts next will stall on its way: after so many ns, for so many ns.
     pub stall: Option<(u64, u64)>,
-    /// Domains, groups and what LLCs share.
+    /// Domains, groups and the shared state of LLCs.
     pub domains: Domains,
     /// Run queues.
     pub rqs: Watched<PerCpu<Rq>>,
     /// Queues of all groups on all CPUs; the first ones are the roots.
     pub cfs_rqs: Watched<Vec<CfsRq>>,
-    /// Tasks; never removed, but the place of a dead one may be given to another (`new_task_in`).
+    /// Tasks; never removed, but the place of a dead one may be reused (`new_task_in`).
     pub tasks: Vec<Task>,
     /// Group entities.
     pub group_ses: Vec<Entity>,
     /// Groups; the first is the root.
     pub tgs: Vec<TaskGroup>,
-    /// What happened since the driver last looked.
+    /// Effects since the driver last took them.
     pub effects: Vec<Effect>,
     /// Jiffy of the next nohz balancing.
     pub nohz_next_balance: u64,
@@ -68,19 +68,19 @@ pub struct Sched {
     /// v7.2: processes and where they run.
     pub sched_cache: SchedCache,
     pub(crate) group_sums: Option<GroupSums>,
-    /// Balance passes since the driver last looked; none unless it asked for them.
+    /// Balance passes since the driver last took them; `None` unless it requested them.
     pub balance_log: Option<Vec<BalanceDecision>>,
-    /// What newly idle CPUs did since last asked, if passes are kept.
+    /// What newly idle CPUs did since the driver last took it, if passes are kept.
     pub newidle_log: Vec<Newidle>,
-    /// The rules of those passes, in order, if the driver asked for them.
+    /// The rules of those passes, in order, if the driver requested them.
     pub balance_reasons: Vec<Reason>,
-    /// It did.
+    /// The driver requested them.
     pub keeps_balance_reasons: bool,
-    /// Carries out the moves that no caller asks for.
+    /// Carries out the moves that no caller requests.
     pub mover: &'static dyn Mover,
-    /// CPUs with so many RT tasks that they may have some to give.
+    /// Number of CPUs with so many RT tasks that some may be pushed.
     pub nr_rt_overloaded: u32,
-    /// How far the interrupts are by which those in domains are asked to push, and those that are isolated.
+    /// Progress of the push interrupts, among the CPUs in domains and among the isolated ones.
     pub rt_push_loops: [RtPushLoop; 2],
     /// The timer of RT throttling runs.
     pub rt_period_active: bool,
@@ -161,8 +161,8 @@ impl Sched {
         sched
     }
 
-    /// Rebuilds the domains for the CPUs that are active, as hotplug and cpusets do. Tunables follow the number of CPUs
-    /// that are online then.
+    /// Rebuilds the domains for the active CPUs, as hotplug and cpusets do. Tunables follow the number of CPUs that
+    /// are online then.
     ///
     /// Kernel: partition_sched_domains(), rq_attach_root(), kernel/sched/topology.c, v6.12; update_sysctl(),
     /// kernel/sched/fair.c, v6.12.
@@ -181,19 +181,19 @@ impl Sched {
         self.after_rebuild();
     }
 
-    /// How many CPUs are online.
+    /// Number of online CPUs.
     pub(crate) fn nr_online(&self) -> usize {
         self.rqs.iter().filter(|(_, rq)| rq.online).count()
     }
 
-    /// A CPU went offline or came: the longest balance interval follows their number.
+    /// A CPU went offline or online: the longest balance interval depends on their number.
     ///
     /// Kernel: update_max_interval(), kernel/sched/fair.c, v6.12.
     pub(crate) fn update_max_interval(&mut self) {
         self.max_load_balance_interval = max_load_balance_interval(&self.kernel, self.nr_online());
     }
 
-    /// Takes every CPU out of its domains: nothing balances until they are rebuilt.
+    /// Removes every CPU from its domains: nothing is balanced until they are rebuilt.
     ///
     /// Kernel: detach_destroy_domains(), kernel/sched/topology.c, v6.12.
     pub fn detach_domains(&mut self) {
@@ -219,7 +219,7 @@ impl Sched {
         &self.tasks[task.index()]
     }
 
-    /// A task, to change.
+    /// A task, mutable.
     #[inline]
     pub fn task_mut(&mut self, task: TaskId) -> &mut Task {
         &mut self.tasks[task.index()]
@@ -235,7 +235,7 @@ impl Sched {
         }
     }
 
-    /// An entity, to change.
+    /// An entity, mutable.
     #[inline]
     pub fn se_mut(&mut self, se: SeId) -> &mut Entity {
         entity_of(&mut self.tasks, &mut self.group_ses, se)
@@ -247,7 +247,7 @@ impl Sched {
         &self.cfs_rqs[id.0 as usize]
     }
 
-    /// A queue, to change.
+    /// A queue, mutable.
     #[inline]
     pub fn cfs_mut(&mut self, id: CfsRqId) -> &mut CfsRq {
         &mut self.cfs_rqs[id.0 as usize]
@@ -260,14 +260,14 @@ impl Sched {
     }
 }
 
-/// Balancing is the rarer the more CPUs do it.
+/// The more CPUs balance, the less often each of them does.
 ///
 /// Kernel: update_max_interval(), kernel/sched/fair.c, v6.12.
 fn max_load_balance_interval(kernel: &Kernel, nr_online: usize) -> u64 {
     (kernel.tunables.hz * nr_online as u64 / 10).max(1)
 }
 
-/// A seed of a CPU's own: the machine's, spread by the finaliser of splitmix64; never 0.
+/// The seed of one CPU: the machine's seed, mixed by the finaliser of splitmix64; never 0.
 fn random_seed(seed: u64, cpu: CpuId) -> u64 {
     let mut z = seed.wrapping_add((u64::from(cpu.0) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

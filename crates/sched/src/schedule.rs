@@ -1,4 +1,4 @@
-//! The context switch: which task leaves, which is picked, which takes over.
+//! The context switch: which task leaves, which is picked, and how it takes over.
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -13,8 +13,8 @@ use crate::{
 pub enum Deactivate {
     /// Its current task is interrupted (from preemptible code).
     Preempted,
-    /// Its current task calls, but can go on: at exit to user mode, in cond_resched(),
-    /// after sched_yield(); or the CPU is idle.
+    /// Its current task calls the scheduler but can continue: at exit to user mode, in cond_resched(), after
+    /// sched_yield(); or the CPU is idle.
     Yielded,
     /// Its current task goes to sleep in this state.
     Sleep(TaskState),
@@ -27,10 +27,9 @@ pub enum Deactivate {
 pub struct Pick {
     /// The next task.
     pub next: Curr,
-    /// Why, at the level where it parted from the running one, or at the lowest.
+    /// The reason, at the level where the pick departs from the running task, or at the lowest level.
     pub reason: Reason,
-    /// This entity was chosen but is asleep: it must leave its queue, and the choice be
-    /// repeated.
+    /// This entity was picked but is asleep: it must leave its queue, and the pick must be repeated.
     pub delayed: Option<SeId>,
 }
 
@@ -41,7 +40,7 @@ pub struct Switched {
     pub prev: Curr,
     /// What runs now.
     pub next: Curr,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The previous task went to sleep or ended.
     pub voluntary: bool,
@@ -78,7 +77,7 @@ impl Sched {
         Switched { prev, next, reason, voluntary, preempted: how == Deactivate::Preempted, delayed }
     }
 
-    /// A CPU that was on its way to idle was not idle, if it has something to run.
+    /// A CPU that was about to go idle does not count as idle if it has something to run.
     ///
     /// Kernel: sched_balance_newidle(), kernel/sched/fair.c, v6.12.
     fn has_come(&mut self, cpu: CpuId) {
@@ -88,14 +87,14 @@ impl Sched {
         }
     }
 
-    /// Once the switch is done: tasks that wait behind one of their class are pushed.
+    /// Once the switch is done: tasks that wait behind another task of their class are pushed.
     ///
     /// Kernel: __balance_callbacks(), kernel/sched/core.c, set_next_task_rt(), set_next_task_dl(), v6.12.
     pub fn balance_callbacks(&mut self, cpu: CpuId, now: Time) {
         self.push_tasks(cpu, cpu, self.curr_class(cpu), now);
     }
 
-    /// Ends the stay of a task on the CPU that switched away from it.
+    /// A task is no longer on the CPU that switched away from it.
     ///
     /// Kernel: finish_task_switch(), kernel/sched/core.c, v6.12.
     pub fn finish_task_switch(&mut self, prev: TaskId) {
@@ -106,7 +105,7 @@ impl Sched {
         }
     }
 
-    /// A task is gone: what it left in its queue's averages goes with it.
+    /// A task has ended: what it left in its queue's averages is removed.
     ///
     /// Kernel: task_dead_fair(), kernel/sched/fair.c, v6.1, v6.12.
     fn task_dead_fair(&mut self, task: TaskId) {
@@ -130,20 +129,21 @@ impl Sched {
         self.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now)
     }
 
-    /// Picks until a task that can run is found, and switches to it. A CPU that has none looks for work, and again if
-    /// it pulled only delayed sleepers.
+    /// Picks until a task that can run is found, and switches to it. A CPU without such a task looks for work, and
+    /// does so again if it pulled only delayed sleepers.
     ///
     /// Kernel: pick_next_task_fair(), kernel/sched/fair.c, v6.12.
     fn pick_and_switch(&mut self, cpu: CpuId, now: Time) -> Reason {
         let prev = self.rqs[cpu].curr;
-        // The idle loop does not look for work it was not given.
+        // The idle loop looks for no work beyond what it was given.
         if prev == Curr::Idle && self.rqs[cpu].nr_running == 0 && self.kernel.has(Feature::IdleShortcut) {
             return Reason::PickIdle;
         }
         self.balance_prev(cpu, prev, now);
         let mut looks = self.balance_fair(cpu, prev, now);
         loop {
-            // A group's entity that is asleep but still queued is chosen first, and leaves; only then work is looked for.
+            // A group's entity that is asleep but still queued is picked first, and leaves; only then does the CPU
+            // look for work.
             let empty = self.rqs[cpu].nr_running == 0 && self.root_cfs(cpu).nr_queued == 0;
             if empty && looks {
                 looks = self.newidle_balance(cpu, now).pulled > 0;
@@ -159,7 +159,8 @@ impl Sched {
         }
     }
 
-    /// A task of a higher class that leaves makes room for one of its class or the next lower that waits elsewhere.
+    /// A task of a higher class that leaves makes room for a task of its class, or of the next lower one, that waits
+    /// elsewhere.
     ///
     /// Kernel: prev_balance(), kernel/sched/core.c; balance_dl(), balance_rt(), v6.1, v6.12.
     fn balance_prev(&mut self, cpu: CpuId, prev: Curr, now: Time) {
@@ -177,8 +178,8 @@ impl Sched {
         }
     }
 
-    /// Chooses what runs next, without switching to it. Sleepers that are still queued leave
-    /// when they are chosen. The CPU's clock must be up to date.
+    /// Picks what runs next, without switching to it. Sleepers that are still queued leave when they are picked. The
+    /// CPU's clock must be up to date.
     ///
     /// Kernel: __pick_next_task(), kernel/sched/core.c; pick_task_fair(), kernel/sched/fair.c, v6.12.
     pub fn choose_next(&mut self, cpu: CpuId) -> Pick {
@@ -193,13 +194,13 @@ impl Sched {
         }
     }
 
-    /// A sleeper that is still queued leaves for good.
+    /// A sleeper that is still queued leaves its queue.
     pub(crate) fn dequeue_delayed(&mut self, se: SeId) {
         let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
         self.dequeue_entities(se, flags);
     }
 
-    /// A task that sleeps but is still queued leaves, as a recorded kernel let it leave.
+    /// A task that sleeps but is still queued leaves, as in the recording.
     pub fn complete_delayed_dequeue(&mut self, task: TaskId, now: Time) {
         self.update_rq_clock(self.task(task).cpu, now);
         self.dequeue_delayed(SeId(task.0));
@@ -222,9 +223,9 @@ impl Sched {
         }
     }
 
-    /// Throttles the queues without quota through which the choice goes: it begins again then. Up to v6.11 only queues
-    /// that have a running entity are asked. Those of the running task through which the choice does not go are
-    /// throttled when it is put back.
+    /// Throttles the queues without quota on the path of the pick, which then starts again. Up to v6.11 only queues
+    /// that have a running entity are checked. Queues of the running task that are not on the path of the pick are
+    /// throttled when that task is put back.
     ///
     /// Kernel: pick_task_fair(), kernel/sched/fair.c, v6.12; pick_next_task_fair(), v6.1.
     fn throttle_along_pick(&mut self, cpu: CpuId) {
@@ -252,7 +253,7 @@ impl Sched {
         }
     }
 
-    /// What a CPU runs next. Running entities must be charged up to now before.
+    /// What a CPU runs next. Running entities must have been charged up to now.
     ///
     /// Kernel: __pick_next_task(), pick_task_fair(), kernel/sched/core.c and fair.c, v6.12.
     pub fn pick_next_task(&self, cpu: CpuId) -> Pick {
@@ -302,7 +303,7 @@ impl Sched {
         if self.is_eevdf() { self.pick_eevdf_next(cfs) } else { self.pick_cfs(cfs, self.queued_curr(cfs)) }
     }
 
-    /// Switches a CPU to what a recorded kernel chose.
+    /// Switches a CPU to what a recorded kernel picked.
     pub fn switch_to(&mut self, cpu: CpuId, next: Curr, now: Time) {
         self.clear_hrtick(cpu);
         self.update_rq_clock(cpu, now);
@@ -351,8 +352,8 @@ impl Sched {
         self.rqs[cpu].curr = next;
     }
 
-    /// The running task stays, or the CPU idle: which is as if it went idle, or as if the task of a higher class was put
-    /// back and taken again, unless nothing is put back then.
+    /// The running task stays, or the CPU stays idle. This is as if it went idle again, or as if the task of a higher
+    /// class was put back and picked again, unless nothing is put back then.
     ///
     /// Kernel: __pick_next_task(), kernel/sched/core.c, v6.1; put_prev_set_next_task(), kernel/sched/sched.h, v6.12.
     fn picked_again(&mut self, cpu: CpuId, next: Curr) {
@@ -402,7 +403,7 @@ impl Sched {
         self.cfs_rq_of(a)
     }
 
-    /// The ancestors of two entities, or they themselves, that compete with each other.
+    /// The ancestors of two entities, or the entities themselves, that compete with each other.
     ///
     /// Kernel: find_matching_se(), kernel/sched/fair.c, v6.12.
     #[inline]
@@ -429,7 +430,7 @@ impl Sched {
         (a, b)
     }
 
-    /// Calls `act` on an entity and its ancestors up to those that stand in `last`.
+    /// Calls `act` on an entity and its ancestors up to the one in `last`.
     #[inline]
     fn each_level(&mut self, se: SeId, last: CfsRqId, act: impl Fn(&mut Sched, CfsRqId, SeId)) {
         let mut level = Some(se);
@@ -440,7 +441,7 @@ impl Sched {
         }
     }
 
-    /// Puts what a CPU runs back among the others.
+    /// Puts the running task of a CPU back among the waiting ones.
     ///
     /// Kernel: put_prev_task(), kernel/sched/sched.h, v6.1.
     pub fn put_prev(&mut self, cpu: CpuId) {
@@ -461,7 +462,7 @@ impl Sched {
         }
     }
 
-    /// Lets a CPU run something; what ran before, of class `prev_class`, was put back.
+    /// Makes a CPU run `next`; the previous task, of class `prev_class`, has been put back.
     ///
     /// Kernel: set_next_task(), kernel/sched/sched.h, v6.12.
     pub fn set_next(&mut self, cpu: CpuId, next: Curr, prev_class: Class) {
@@ -521,7 +522,7 @@ impl Sched {
         }
     }
 
-    /// A CPU stops being idle: counts how long it was in the average.
+    /// A CPU stops being idle: adds its idle time to the average.
     ///
     /// Kernel: update_rq_avg_idle(), kernel/sched/core.c, v7.2; ttwu_do_wakeup(), v6.1.
     pub fn update_rq_avg_idle(&mut self, cpu: CpuId) {
@@ -575,7 +576,7 @@ mod tests {
         .assert_eq(&by_kernel("", told));
     }
 
-    /// Whether a group without time is given some as a task of it takes over: the task's own, or one above
+    /// Whether a group without run time gets some when one of its tasks takes over: the task's own group, or one above
     /// those of both tasks.
     fn accounted(kernel: &str, outer: bool, from_idle: bool) -> alloc::string::String {
         let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");

@@ -41,7 +41,7 @@ impl Policy {
     }
 }
 
-/// What a task is doing, as far as placement cares.
+/// What a task is doing, as far as it matters to placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskState {
     /// Forked, not yet woken.
@@ -53,9 +53,9 @@ pub enum TaskState {
     Interruptible,
     /// Asleep, uninterruptible.
     Uninterruptible,
-    /// Woken, on its way to a queue (wake list).
+    /// Woken, but not yet queued (wake list).
     Waking,
-    /// Gone.
+    /// Ended.
     Dead,
 }
 
@@ -72,7 +72,7 @@ pub struct NewTask {
     pub tg: TgId,
     /// Kernel thread.
     pub kthread: bool,
-    /// Threads of one process share this number.
+    /// Number shared by the threads of one process.
     pub process: u32,
     /// Own slice (EEVDF, v6.12 on), ns.
     pub slice: Option<u64>,
@@ -104,7 +104,7 @@ pub struct Task {
     pub nice: i8,
     /// CPUs it may use.
     pub allowed: Arc<CpuMask>,
-    /// How many CPUs that are.
+    /// Number of CPUs in `allowed`.
     pub nr_cpus_allowed: u32,
     /// The mask was never narrowed (weight still NR_CPUS in the kernel).
     pub never_restricted: bool,
@@ -116,11 +116,11 @@ pub struct Task {
     pub recent_used_cpu: Option<CpuId>,
     /// Being executed, or in the middle of switching out.
     pub on_cpu: bool,
-    /// On its run queue (delayed counts).
+    /// On its run queue (also if delayed).
     pub on_rq: bool,
     /// State.
     pub state: TaskState,
-    /// Times it changed the task it wakes.
+    /// How often it changed the task that it wakes.
     pub wakee_flips: u32,
     /// Jiffy of the last halving of `wakee_flips`.
     pub wakee_flip_decay: u64,
@@ -128,11 +128,11 @@ pub struct Task {
     pub last_wakee: Option<TaskId>,
     /// Kernel thread.
     pub kthread: bool,
-    /// On its way out.
+    /// It is exiting.
     pub exiting: bool,
     /// Group.
     pub tg: TgId,
-    /// Threads of one process share this number.
+    /// Number shared by the threads of one process.
     pub process: u32,
     /// util_est: last estimate.
     pub util_est_enqueued: u32,
@@ -146,7 +146,7 @@ pub struct Task {
     pub preferred_llc: Option<u16>,
     /// v7.2: where the state of its process is kept.
     pub(crate) cache_place: u32,
-    /// v7.2: queued in that cache, and counted so.
+    /// v7.2: queued in that cache, and counted there.
     pub pref_llc_queued: bool,
     /// Next on the run queue's list of fair tasks (towards the tail).
     pub list_next: Option<TaskId>,
@@ -164,14 +164,14 @@ pub struct Task {
     pub dl_throttled: bool,
     /// DL: it sleeps, and its bandwidth is still in use.
     pub dl_non_contending: bool,
-    /// DL: when its bandwidth is no longer in use, if it sleeps until then, ns.
+    /// DL: when its bandwidth is released if it sleeps until then, ns.
     pub dl_inactive_at: Option<u64>,
     /// v7.2: its group is out of quota, so it must leave the queue at its next exit to
     /// user mode; see [`crate::Sched::exit_to_user`].
     pub throttle_work: bool,
     /// v7.2: off the queue until its group has quota again.
     pub throttled: bool,
-    /// Woken while its CPU was still switching it out, and so on (WF flags kept until activation).
+    /// WF flags kept until activation, for example if it was woken while its CPU was still switching it out.
     pub wake_flags: u32,
 }
 

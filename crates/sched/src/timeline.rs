@@ -1,4 +1,4 @@
-//! Entering and leaving a queue's time line, becoming and ceasing to be its current.
+//! How entities enter and leave a queue's time line, and become and cease to be its running entity.
 
 use alloc::vec::Vec;
 
@@ -43,8 +43,8 @@ impl Sched {
         self.level(cfs, se).timeline_add(se);
     }
 
-    /// With PARANOID_AVG, weights are halved for good when an entity that comes to a queue would
-    /// make a sum of the average overflow.
+    /// With PARANOID_AVG, weights are permanently halved when an entity that joins a queue would make a sum of the
+    /// average overflow.
     ///
     /// Kernel: sum_w_vruntime_add(), kernel/sched/fair.c, v7.2.
     #[cold]
@@ -65,7 +65,7 @@ impl Sched {
         }
     }
 
-    /// Takes an entity off the time line.
+    /// Removes an entity from the time line.
     ///
     /// Kernel: __dequeue_entity(), kernel/sched/fair.c, v6.1, v6.12.
     #[inline]
@@ -73,7 +73,7 @@ impl Sched {
         self.level(cfs, se).timeline_remove(se);
     }
 
-    /// Moves a task in virtual time, to where a recorded kernel must have had it.
+    /// Sets the virtual time of a task to the value that it must have had in a recorded kernel.
     pub fn set_virtual_time(&mut self, se: SeId, vruntime: u64, deadline: u64) {
         let cfs = self.line_of(se);
         let paranoid = self.kernel.has(Feature::ParanoidAvg);
@@ -99,8 +99,8 @@ impl Sched {
         }
     }
 
-    /// Moves some entities of a queue in virtual time, each by a multiple of its own amount; deadlines stay. They are in
-    /// the order of the time line. EEVDF only, whose order is that of deadlines.
+    /// Shifts some entities of a queue in virtual time, each by a multiple of its own amount; deadlines do not change.
+    /// The entities are in the order of the time line. EEVDF only, whose order is that of deadlines.
     pub fn shift_vruntimes(&mut self, cfs: CfsRqId, some: &[(SeId, i64)], times: i64) {
         debug_assert!(self.is_eevdf(), "by deadlines");
         if self.kernel.has(Feature::ParanoidAvg) {
@@ -118,7 +118,7 @@ impl Sched {
         self.cfs_mut(cfs).timeline.shift_vruntimes(some, times);
     }
 
-    /// Those whose queue this is: what waits and runs, and tasks that sleep.
+    /// All members of a queue: waiting and running entities, and tasks that sleep.
     pub fn members(&self, cfs: CfsRqId) -> impl Iterator<Item = SeId> + '_ {
         let queue = self.cfs(cfs);
         let queued = queue.curr.into_iter().chain(queue.timeline.entries().iter().map(|entry| entry.se));
@@ -126,8 +126,8 @@ impl Sched {
         queued.filter(|se| !se.is_task()).chain(tasks.filter(move |&se| self.se(se).cfs_rq == Some(cfs)))
     }
 
-    /// Moves a queue in virtual time, its floor and its members but those that `stay`, to where a recorded kernel has
-    /// it.
+    /// Shifts a queue in virtual time, its floor and all members except those in `stay`, to where a recorded kernel
+    /// has it.
     pub fn shift_virtual_times(&mut self, cfs: CfsRqId, by: u64, stay: &[SeId]) {
         let queue = self.cfs_mut(cfs);
         queue.min_vruntime = queue.min_vruntime.wrapping_add(by);
@@ -139,7 +139,7 @@ impl Sched {
         }
     }
 
-    /// Changes the slice of a group's entity, wherever that is noted.
+    /// Changes the slice of a group's entity, wherever it is stored.
     #[inline]
     pub(crate) fn set_group_slice(&mut self, cfs: CfsRqId, se: SeId, slice: u64) {
         if self.se(se).slice == slice {
@@ -186,8 +186,8 @@ impl Sched {
         }
     }
 
-    /// Makes an entity the one that runs on its level. `first` is false when it runs
-    /// already and only its parameters changed; then v7.2 leaves its protection as it was.
+    /// Makes an entity the running one at its level. `first` is false when it already runs and only its parameters
+    /// changed; then v7.2 leaves its protection as it was.
     ///
     /// Kernel: set_next_entity(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     #[inline]
@@ -212,7 +212,7 @@ impl Sched {
         entity.prev_sum_exec_runtime = entity.sum_exec_runtime;
     }
 
-    /// Puts the running entity of a level back among the others.
+    /// Puts the running entity of a level back among the waiting ones.
     ///
     /// Kernel: put_prev_entity(), kernel/sched/fair.c, v6.1, v6.12.
     #[inline]
@@ -238,7 +238,7 @@ impl Sched {
         level.queue.curr = None;
     }
 
-    /// Notes that a task runs, for the order in which the balancer takes tasks.
+    /// Records that a task runs, for the order in which the balancer takes tasks.
     #[inline]
     pub(crate) fn touch_cfs_task(&mut self, cpu: CpuId, task: TaskId) {
         if self.kernel.rules.candidate_order == CandidateOrder::LeastRecentlyRun && self.task(task).on_list {

@@ -8,13 +8,13 @@ use schedlab_units::TaskId;
 use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId, ServerState};
 
 impl Sched {
-    /// The queue an entity stands in.
+    /// The queue an entity is in.
     #[inline]
     pub fn cfs_rq_of(&self, se: SeId) -> CfsRqId {
         self.se(se).cfs_rq.expect("an entity in use stands in a queue")
     }
 
-    /// Whether EEVDF chooses.
+    /// Whether EEVDF picks.
     #[inline]
     pub(crate) fn is_eevdf(&self) -> bool {
         self.kernel.rules.policy == FairPolicy::Eevdf
@@ -95,7 +95,7 @@ impl Sched {
         }
     }
 
-    /// Whether the running entity must make way before its deadline.
+    /// Whether the running entity must be preempted before its deadline.
     ///
     /// Kernel: did_preempt_short(), kernel/sched/fair.c, v6.12; update_curr(), v7.2.
     #[inline]
@@ -124,12 +124,12 @@ impl Sched {
         }
         entity.deadline = entity.vruntime.wrapping_add(calc_delta_fair(entity.slice, entity.line_load()));
         if self.kernel.rules.avg_reference == AvgReference::ZeroVruntime {
-            // Asked for its sake alone: the zero point moves along.
+            // Called only for its effect: the zero point moves along.
             self.avg_vruntime(cfs);
         }
     }
 
-    /// V of a queue. Where the zero point is a free one, it is moved there.
+    /// V of a queue. A free zero point is moved to V.
     ///
     /// Kernel: avg_vruntime(), kernel/sched/fair.c, v6.10, v6.12, v7.2.
     #[inline]
@@ -146,7 +146,7 @@ impl Sched {
         sums.zero.wrapping_add(sums.offset() as u64)
     }
 
-    /// Moves a free zero point to V, which is so far from it.
+    /// Moves a free zero point to V, which is `offset` away from it.
     #[inline]
     pub(crate) fn move_to_average(&mut self, cfs: CfsRqId, offset: i64) {
         if self.kernel.rules.avg_reference == AvgReference::ZeroVruntime && offset != 0 {
@@ -154,7 +154,7 @@ impl Sched {
         }
     }
 
-    /// Raises the floor of a queue to its smallest vruntime; it never goes back.
+    /// Raises the floor of a queue to its smallest vruntime; it never decreases.
     ///
     /// Kernel: update_min_vruntime(), kernel/sched/fair.c, v6.1, v6.10.
     #[inline]

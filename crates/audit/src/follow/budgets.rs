@@ -1,7 +1,7 @@
 //! Deadline tasks and their budgets, which no event shows.
 //!
 //! A deadline task that is out of budget is in no queue until its next period. This shows when its CPU runs something
-//! of a lower class: the task makes way although it is runnable, or is passed over after its wake-up. That it has a
+//! of a lower class: the task is preempted although it is runnable, or is passed over after its wake-up. That it has a
 //! budget again shows when it runs or is pushed. Deadlines are not shown either, so of several waiting tasks any may
 //! have the earliest one.
 //!
@@ -32,8 +32,8 @@ impl Shadow {
         }
     }
 
-    /// A CPU goes on with `next`. If `next` has a lower class than the deadline tasks queued there, those are out of
-    /// budget, except the tasks that it made way for before. Returns the tasks that waited.
+    /// A CPU continues with `next`. If `next` has a lower class than the deadline tasks queued there, all of them are
+    /// out of budget, the running one included. Returns the tasks that waited.
     pub(crate) fn passes_over(&mut self, cpu: CpuId, next: Curr, now: Time) -> Vec<TaskId> {
         let lower = match next {
             Curr::Idle => true,

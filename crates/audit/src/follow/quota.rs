@@ -1,7 +1,7 @@
 //! Groups with a CPU quota, and when they run out of it.
 //!
 //! No event shows that a group is throttled on a CPU, or unthrottled. Both show in which task runs: a task of a
-//! throttled group makes way without a request, is passed over, or waits on an idle CPU; later it runs without a
+//! throttled group is preempted without a request, is passed over, or waits on an idle CPU; later it runs without a
 //! wake-up.
 
 use schedlab_sched::{Curr, TgId};
@@ -16,7 +16,7 @@ impl Shadow {
         self.grouping.limit(self.sched.task(task).tg).filter(|_| self.sched.task(task).policy.is_fair())
     }
 
-    /// A task is runnable and does not run on; if its group has a quota, the group is out of it.
+    /// A task is runnable and does not continue to run; if its group has a quota, the group is out of it.
     pub fn throttle(&mut self, task: TaskId, now: Time) {
         if let Some(tg) = self.limit_of(task) {
             self.sched.apply_throttle(task, tg, now);

@@ -65,7 +65,7 @@ pub struct Known {
     pub lag_error: u64,
     /// It was placed at the floor of its queue.
     pub by_floor: bool,
-    /// The queue for which a recorded virtual time of this task is known, since it came there.
+    /// The queue for which a recorded virtual time of this task is known, since it joined that queue.
     pub told_on: Option<CfsRqId>,
     /// Its lag when it last left a queue is known.
     pub lag_known: bool,
@@ -81,7 +81,7 @@ pub struct Known {
     pub handed_over: bool,
     /// When it fell asleep, if its dequeue may have been delayed.
     pub may_stay: Option<Time>,
-    /// The task that it replaced on the CPU may still be queued beside it.
+    /// The task that it replaced on the CPU may still be queued with it.
     pub beside_sleeper: bool,
     /// Its next wake-up comes without the sync flag: the flag is set only for interruptible sleepers, and not by hard
     /// interrupts.
@@ -90,7 +90,7 @@ pub struct Known {
     pub sync_flags: SyncFlags,
     /// CPUs on which it was seen.
     pub seen_on: CpuMask,
-    /// How often it made way early without a request, up to the number from which it is assumed to yield.
+    /// How often it left its CPU early without a request, up to the number from which it is assumed to yield.
     pub left_early: u8,
     /// Its groups.
     pub groups: InGroups,
@@ -103,14 +103,14 @@ impl Known {
     }
 }
 
-/// A tick or the slice timer asked a task to make way.
+/// A tick or the slice timer requested that a task be preempted.
 #[derive(Clone, Copy, Debug)]
 pub struct SliceEnded {
-    /// When it asked.
+    /// Time of the request.
     pub at: Time,
-    /// A switch up to this time may be the answer, even if the same task would go on here.
+    /// A switch up to this time may be the answer, even if the same task would continue here.
     pub until: Time,
-    /// It was the timer, which is answered at once.
+    /// The request came from the timer, which is answered at once.
     pub by_timer: bool,
 }
 
@@ -151,7 +151,7 @@ pub struct Shadow {
     pub load_errors: u64,
     /// For each CPU, its latest switches whose clock may have been read long before.
     pub turns: PerCpu<Turns>,
-    /// When a tick or the slice timer asked the task of a CPU to make way.
+    /// When a tick or the slice timer requested preemption of the task of a CPU.
     pub slice_ended: PerCpu<Option<SliceEnded>>,
     /// Where the slice timer may be set for a deadline task.
     pub budget_timers: BudgetTimers,
@@ -167,12 +167,12 @@ pub struct Shadow {
     pub unseen_switches: u64,
     /// Depth of the idle states of idle CPUs.
     pub(crate) idle_states: IdleStates,
-    /// Runnable tasks gave way to the idle task, so some group has a quota.
+    /// Runnable tasks were replaced by the idle task, so some group has a quota.
     pub quota_shown: bool,
     /// Unknown facts have the values that earlier events suggest; switched off where nothing is inferred from the
     /// outcome.
     pub trusts: bool,
-    /// The present question is hypothetical and leaves nothing behind.
+    /// The current question is hypothetical and leaves nothing behind.
     pub supposing: bool,
     /// A CPU may be held up between reading its clock and writing its event.
     pub heeds_holds: bool,
@@ -202,8 +202,8 @@ pub struct Shadow {
     pelt_start: PerCpu<u64>,
 }
 
-/// How long the recorded kernel's own work took: no event shows it, so it is guessed. Two bounds lean on it, of scans by
-/// average cost and of newly idle balancing.
+/// How long the recorded kernel's own work took: no event shows it, so it is guessed. Two bounds depend on it: of
+/// scans by average cost, and of newly idle balancing.
 const TOOK: Took = Took { scan_cpu: 18, pass: 300, pass_cpu: 50, pass_task: 300, blocked_update: 500 };
 
 impl Shadow {
@@ -333,7 +333,7 @@ impl Shadow {
     }
 
     /// A tick of a busy CPU and the balancing that it causes, which only leaves its marks. `just_asked`: whether the
-    /// tick's charge, if it is recorded, has asked the task to make way.
+    /// tick's charge, if it is recorded, has requested preemption of the task.
     pub(crate) fn tick(&mut self, cpu: CpuId, at: Time, just_asked: bool) {
         self.doubt(cpu);
         let asked = self.is_asked(cpu);
@@ -355,7 +355,7 @@ impl Shadow {
         }
     }
 
-    /// Whether the task of a CPU has been asked to make way.
+    /// Whether preemption of the task of a CPU has been requested.
     pub fn is_asked(&self, cpu: CpuId) -> bool {
         self.sched.rqs[cpu].need_resched.any()
     }
@@ -373,10 +373,10 @@ impl Shadow {
             && self.is_asked(cpu)
             && now > at + self.slack.time()
         {
-            // The task made way and was picked again at once, which no event shows.
+            // The task was preempted and picked again at once, which no event shows.
             self.sched.switch_to(cpu, self.sched.rqs[cpu].curr, at);
         }
-        // Where charges are recorded, the timer's own charge comes first.
+        // If charges are recorded, the timer's own charge comes first.
         if !self.tells_clock(cpu) {
             self.expire_slice_timer(cpu, now);
         }
@@ -384,7 +384,7 @@ impl Shadow {
 
     /// The slice timer of a CPU fires, if it is due.
     pub fn expire_slice_timer(&mut self, cpu: CpuId, now: Time) {
-        // Where charges are recorded, the current one is the timer's own.
+        // If charges are recorded, the current one is the timer's own.
         let told = self.tells_clock(cpu);
         while let Some(at) = self.sched.hrtick_at(cpu).filter(|&at| at <= now.0).map(Time) {
             let at = if told { now } else { at };
@@ -399,8 +399,8 @@ impl Shadow {
         }
     }
 
-    /// If the task of a CPU was asked to make way but is picked again, it goes on; no event shows that. Sleepers that
-    /// came first have left their queue.
+    /// If preemption of a CPU's task was requested but the task is picked again, it continues; no event shows that.
+    /// Sleepers that came first have left their queue.
     pub fn goes_on(&mut self, cpu: CpuId, now: Time) {
         let curr = self.sched.rqs[cpu].curr;
         if self.is_asked(cpu) && self.sched.choose_next(cpu).next == curr {

@@ -4,7 +4,7 @@ use schedlab_sched::{BalanceDecision, Class, Mover, Sched};
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-/// The recording shows which tasks move, and where to.
+/// The recording shows which tasks move, and to which CPUs.
 #[derive(Debug)]
 pub(crate) struct Unmoved;
 

@@ -1,10 +1,10 @@
 //! Where a fork may lead, given everything that the trace leaves open.
 //!
 //! Groups are compared by idle CPUs, then by averages; within a group the CPU that went idle last is chosen. Averages
-//! are known only within bounds, and CPUs that were idle before the recording have no idle stamp. So the decider is
-//! asked first with the best known values. Then, for each candidate CPU, it is asked whether the bounds allow that CPU:
-//! with the lowest averages around it and the highest elsewhere. A CPU that no averages within the bounds lead to is
-//! not asked about.
+//! are known only within bounds, and CPUs that were idle before the recording have no idle stamp. So the decider first
+//! runs with the best known values. Then, for each candidate CPU, it runs with the lowest averages around that CPU and
+//! the highest elsewhere, to see whether the bounds allow it. A CPU that no averages within the bounds lead to is not
+//! tried.
 
 use schedlab_sched::wakeup::{ForkFacts, ForkReach};
 use schedlab_sched::{Placement, Reason, Supposed};
@@ -59,7 +59,7 @@ pub fn if_possible(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Opti
     if_supposed(shadow, spare, fork, &[])
 }
 
-/// The same with other marks of groups.
+/// The same with other assumed marks of groups.
 fn if_supposed(
     shadow: &mut Shadow,
     spare: &mut Spare,
@@ -191,7 +191,7 @@ struct Question<'a> {
     shadow: &'a Shadow,
     fork: Forked,
     readings: &'a Readings,
-    /// Marks of groups that are supposed.
+    /// Assumed marks of groups.
     marks: &'a [(u32, bool)],
     tables: &'a mut ForkTables,
     /// CPUs that can be chosen at all within the bounds, once computed.
@@ -271,7 +271,7 @@ fn with_stamp(
     (placement.cpu == cpu).then_some(placement)
 }
 
-/// Gives all CPUs the averages of an assumption.
+/// Sets the averages of all CPUs to those of an assumption.
 fn read(
     shadow: &Shadow,
     this: CpuId,

@@ -1,9 +1,9 @@
-//! Whether the running task has to make way for one that arrives.
+//! Whether an arriving task preempts the running one.
 //!
 //! The kernel answers a wake-up by setting, or not setting, the need-resched bit of the running task. Events show the
-//! bit of the CPU that they happen on, so where a wake-up ends on the target itself, its own event contains the answer.
+//! bit of the CPU that they happen on, so if a wake-up ends on the target itself, its own event contains the answer.
 //! Otherwise the target's next event contains it: a bit in its flags, or a switch away from a task that is still
-//! runnable. A task that goes to sleep first does not show it. A switch that no wake-up asked for is judged in
+//! runnable. A task that goes to sleep first does not show it. A switch that no wake-up requested is judged in
 //! [turns](crate::judge::slices).
 
 use std::mem::take;
@@ -25,13 +25,13 @@ use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
 use crate::unknown::list::{Reading, Unknown};
 use crate::unknown::otherwise::Nearest;
 
-/// Whether the flags of an event show that the running task is to make way at once.
+/// Whether the flags of an event show that the running task must be preempted at once.
 pub fn bit_full(flags: Flags) -> Option<bool> {
     flags.is_known().then(|| flags.has(Flags::NEED_RESCHED))
 }
 
-/// Whether the flags of an event, if it has any, show that an arriving task asked the running one to make way. Where
-/// arriving tasks ask lazily, a full request alone comes from elsewhere and hides theirs.
+/// Whether the flags of an event, if it has any, show that an arriving task requested preemption of the running one.
+/// If arriving tasks make lazy requests, a full request alone comes from elsewhere and hides theirs.
 fn bit(shadow: &Shadow, flags: Flags) -> Option<Option<bool>> {
     let full = flags.has(Flags::NEED_RESCHED) || flags.has(Flags::PREEMPT_RESCHED);
     let lazy = flags.has(Flags::NEED_RESCHED_LAZY);
@@ -40,7 +40,7 @@ fn bit(shadow: &Shadow, flags: Flags) -> Option<Option<bool>> {
 }
 
 impl<S: Listener> Audit<S> {
-    /// A task was queued where another runs.
+    /// A task was queued on a CPU that runs another.
     pub(crate) fn judge_preempt(
         &mut self,
         event: &Event,
@@ -86,7 +86,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Tasks were moved to busy CPUs, whose tasks may have been asked to make way.
+    /// Tasks were moved to busy CPUs, where preemption may have been requested.
     pub(crate) fn moved_there(&mut self, arrived: Vec<Arrived>) {
         for Arrived { before, task, decided } in arrived {
             let found = possible(&mut self.shadow, &mut self.spare, before, task, &decided);
@@ -96,7 +96,7 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// The running task was asked to make way for one that has been pushed elsewhere since.
+    /// Preemption of the running task was requested for a task that has been pushed elsewhere since.
     pub(crate) fn asked_in_vain(&mut self, at: CpuId) {
         self.shadow.sched.rqs[at].need_resched.full = true;
         self.asked[at].moved_there = true;
@@ -129,8 +129,8 @@ impl<S: Listener> Audit<S> {
         found
     }
 
-    /// The kernel's answer is known. `else_asked`: something else may have asked as well. `alone`: no other task
-    /// arrived.
+    /// The kernel's answer is known. `else_asked`: something else may have requested preemption as well. `alone`: no
+    /// other task arrived.
     fn answered(&mut self, question: Question, asked: bool, else_asked: bool, alone: bool, now: Time) {
         let Question { mut verdict, task, by_time, over } = question;
         let at = verdict.cpu;
@@ -176,11 +176,11 @@ impl<S: Listener> Audit<S> {
         self.give(verdict);
     }
 
-    /// A CPU shows whether its task is to make way.
+    /// A CPU shows whether its task must be preempted.
     pub(crate) fn shown(&mut self, event: &Event) {
         let cpu = event.cpu;
         let answer = match event.kind {
-            // A task that meant to sleep or that yields calls the scheduler whether it was asked or not.
+            // A task that meant to sleep or that yields calls the scheduler with or without a request.
             Kind::SchedSwitch { prev_state, prev_pid, .. } => {
                 let of_itself = self.asked[cpu].meant_to_sleep
                     || !prev_state.is_preempted()
@@ -210,7 +210,7 @@ impl<S: Listener> Audit<S> {
         {
             self.passes_over(cpu, self.shadow.sched.rqs[cpu].curr, event.time);
             self.overrun(event);
-            // The task for which it was asked to make way has been taken away.
+            // The task for which preemption was requested has been moved away.
             self.shadow.goes_on(cpu, event.time);
             // If no request shows here, none is pending in the kernel either.
             let rq = &mut self.shadow.sched.rqs[cpu];
@@ -218,14 +218,14 @@ impl<S: Listener> Audit<S> {
         }
     }
 
-    /// Whether an event charges a task that exits, which is asked to make way just after that.
+    /// Whether an event charges an exiting task, whose preemption is requested just after that.
     fn ends(&self, event: &Event) -> bool {
         let charged = matches!(event.kind, Kind::SchedStatRuntime { pid, .. } if pid == event.pid);
         let curr = self.shadow.sched.rqs[event.cpu].curr.task();
         charged && by_itself(event.flags) && curr.is_some_and(|curr| self.shadow.sched.task(curr).exiting)
     }
 
-    /// A CPU's answer to all that it was asked; `None` if its task went to sleep instead.
+    /// A CPU's answer to all its open questions; `None` if its task went to sleep instead.
     fn show_all(&mut self, event: &Event, answer: Option<bool>) {
         let cpu = event.cpu;
         let asks = matches!(event.kind, Kind::SchedWakeup { .. } | Kind::SchedWakeupNew { .. });
@@ -236,14 +236,14 @@ impl<S: Listener> Audit<S> {
         let several = verdicts.len() > 1;
         for question in verdicts.drain(..) {
             match answer {
-                // The task may have been asked, and may have called the scheduler after the arrived task had been taken
-                // away.
+                // Preemption may have been requested, and the task may have called the scheduler after the arrived
+                // task had been moved away.
                 Some(false) if question.by_time.is_some() && self.has_left(&question) => {
                     self.unanswered(question.verdict);
                 }
                 Some(asked) => {
-                    // The running task is charged when another task is taken away, and that charge may find its turn to
-                    // be over.
+                    // The running task is charged when another task is moved away, and that charge may find its turn
+                    // to be over.
                     let over = asked && (self.turn_over(event) || self.has_left(&question));
                     self.answered(question, asked, asks || several || over, !several, event.time);
                 }

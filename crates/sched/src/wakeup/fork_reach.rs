@@ -1,10 +1,9 @@
-//! To which CPUs a new task can come, whatever its averages are within bounds.
+//! The CPUs that a new task can reach, whatever the averages are within their bounds.
 //!
-//! Groups with fewer tasks than CPUs are compared by how many are idle, whatever their
-//! averages; only ties, full groups and groups without an idle CPU are decided by these. So
-//! the walk down the domains is made once with both ends of the bounds, and follows every
-//! group and CPU that no other beats for certain. What it does not come to need not be
-//! asked about; what it comes to may still follow from no values within the bounds.
+//! Groups with fewer tasks than CPUs are compared by the number of idle CPUs, whatever their averages; averages decide
+//! only ties, full groups and groups without an idle CPU. So the walk down the domains is made once with both ends of
+//! the bounds, and follows every group and CPU that no other certainly beats. CPUs that it does not reach need not be
+//! tried; a CPU that it reaches may still follow from no values within the bounds.
 
 use alloc::vec::Vec;
 
@@ -21,13 +20,13 @@ use super::find_idlest_cpu::{below, find_idlest_group_cpu};
 use super::find_idlest_group::{leaves_with_spare, update_sg_wakeup_stats};
 use super::select_task_rq::top_domain;
 
-/// To which CPUs a new task can come.
+/// The CPUs that a new task can reach.
 #[derive(Clone, Debug)]
 pub struct ForkReach {
     /// All of them.
     pub cpus: CpuMask,
-    /// Those to which it comes, each as the only one of its group, if their averages are the lowest and those of all
-    /// others the highest. The placement need not be asked about them.
+    /// CPUs that the task reaches, each as the only one of its group, if their averages are the lowest and those of
+    /// all others the highest. The placement need not be computed for them.
     pub sure: CpuMask,
 }
 
@@ -38,9 +37,8 @@ impl ForkReach {
 }
 
 impl Sched {
-    /// All CPUs to which [`View::decide_fork`] can send a task that `this` forks, with averages
-    /// between `least` and `most`, with these marks of groups, and if one of those that are
-    /// `unknown` went idle at `stamp`.
+    /// All CPUs to which [`View::decide_fork`] can send a task that `this` forks, with averages between `least` and
+    /// `most`, with these marks of groups, and if one of the `unknown` CPUs went idle at `stamp`.
     pub fn fork_reach(
         &self,
         task: TaskId,
@@ -124,15 +122,15 @@ struct Bounded {
 }
 
 impl Bounded {
-    /// It has room for certain.
+    /// It certainly has room.
     fn has_spare(&self) -> bool {
         self.most.group_type == GroupType::HasSpare
     }
 }
 
 impl Walk<'_> {
-    /// Whether the task may stay in the group of a CPU, and the groups it may go to; of each, whether it is a CPU to
-    /// which the task goes for certain if that has the least averages and all others the most.
+    /// Whether the task may stay in the group of a CPU, and the groups it may move to. For each of these: whether it
+    /// is a single CPU that the task certainly reaches if that CPU has the lowest averages and all others the highest.
     fn groups(&self, sd: &SchedDomain, cpu: CpuId) -> (bool, Vec<(SgId, bool)>) {
         let domains = &self.sched.domains;
         let mut local = None;
@@ -167,8 +165,8 @@ impl Walk<'_> {
         (stays, found)
     }
 
-    /// Whether a CPU that no other beats at its best is chosen then: it has room, so that nothing but idle CPUs and
-    /// utilisation is compared, and both are compared as [`Walk::beats`] does.
+    /// Whether a CPU that no other beats at its best is then certainly chosen: it has room, so only idle CPUs and
+    /// utilisation are compared, and both are compared as [`Walk::beats`] does.
     fn surely(&self, sd: &SchedDomain, local: Option<&Bounded>, group: &Bounded) -> bool {
         let leaves = |local: &Bounded| !local.has_spare() || local.most.idle_cpus < group.least.idle_cpus;
         self.sched.domains.sg(group.id).group_weight == 1
@@ -177,7 +175,7 @@ impl Walk<'_> {
             && local.is_none_or(leaves)
     }
 
-    /// Whether a group is idler than another for certain; of equals the first is.
+    /// Whether a group is certainly idler than another; of equal groups the first is.
     fn beats(&self, by: &Bounded, group: &Bounded, first: bool) -> bool {
         if by.most.group_type < group.least.group_type {
             return true;
@@ -205,7 +203,7 @@ impl Walk<'_> {
         let leaves = leaves_with_spare(&self.least, sd, self.task, pair.0, pair.1);
         match (local.has_spare(), group.has_spare()) {
             (true, true) => (!leaves, leaves),
-            // A local group without room is left all the more, for one without it all the less.
+            // If the local group has no room, leaving it is only more likely; if the other group has none, only less.
             (false, true) if leaves => (false, true),
             (true, false) if !leaves => (true, false),
             _ => (true, true),

@@ -56,15 +56,15 @@ pub use wake_wide::{flips_spread, wake_wide};
 pub struct Wakeup {
     /// The task to wake.
     pub task: TaskId,
-    /// The task that `this_cpu` was running: the waker, or the interrupted task; `None` is its idle task.
+    /// The task that `this_cpu` was running: the waker, or the interrupted task; `None` means its idle task.
     pub waker: Option<TaskId>,
     /// CPU that executes the wake-up.
     pub this_cpu: CpuId,
     /// The waker says that it will sleep soon (WF_SYNC).
     pub sync: bool,
-    /// The waker itself wakes, not an interrupt on its CPU.
+    /// The waker itself issues the wake-up, not an interrupt on its CPU.
     pub in_task: bool,
-    /// The waker asks for its own CPU (WF_CURRENT_CPU).
+    /// The waker requests its own CPU (WF_CURRENT_CPU).
     pub current_cpu: bool,
 }
 
@@ -79,14 +79,14 @@ impl Wakeup {
     }
 }
 
-/// Which way a wake-up takes.
+/// The path of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WakePath {
     /// The task wakes itself: it is running and only its state changes.
     SelfWake,
     /// It had not left its run queue yet.
     StillQueued,
-    /// It slept, but its dequeue was delayed: it goes on where it is.
+    /// It slept, but its dequeue was delayed: it continues where it is.
     StillDelayed,
     /// It is switching out this moment: its own CPU finishes the wake-up.
     OnCpuHandover,
@@ -95,7 +95,7 @@ pub enum WakePath {
 }
 
 impl WakePath {
-    /// The reason it stands for; none where a CPU is chosen.
+    /// The corresponding reason; `None` if a CPU is chosen.
     pub fn reason(self) -> Option<Reason> {
         match self {
             WakePath::SelfWake => Some(Reason::WakeSelf),
@@ -110,13 +110,13 @@ impl WakePath {
 /// How a wake-up is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakeupDecision {
-    /// Way.
+    /// Path.
     pub path: WakePath,
-    /// The choice, where there was one.
+    /// The choice, if there was one.
     pub placement: Option<Placement>,
     /// Where the task will be queued.
     pub cpu: CpuId,
-    /// Over the wake list of `cpu`, not directly.
+    /// Through the wake list of `cpu`, not directly.
     pub remote: bool,
 }
 

@@ -41,7 +41,7 @@ pub fn select_idle_sibling(view: &View, wakeup: &Wakeup, prev: CpuId, target: Cp
     placement
 }
 
-/// What a search leaves behind besides its choice.
+/// Side effects of a search.
 #[derive(Default)]
 pub(super) struct Effects {
     pub(super) recent_used_cpu: Option<CpuId>,
@@ -49,11 +49,11 @@ pub(super) struct Effects {
     pub(super) scan_to_account: Option<u32>,
 }
 
-/// One search, with what all its steps need.
+/// One search, with the data that all its steps need.
 pub(super) struct Search<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) wakeup: &'a Wakeup,
-    /// The wakee's utilisation, where CPUs differ.
+    /// The wakee's utilisation, if CPUs differ.
     pub(super) util: u64,
     pub(super) allowed: &'a CpuMask,
     pub(super) has_idle_policy: bool,
@@ -119,7 +119,7 @@ impl Search<'_> {
         }
     }
 
-    /// The steps within the cache, in the kernel's order; otherwise why no CPU was found.
+    /// The steps within the cache, in the kernel's order; otherwise the reason why no CPU was found.
     fn search_llc(
         &self,
         llc: &SchedDomain,
@@ -188,8 +188,7 @@ impl Search<'_> {
         self.fits(recent).then_some(recent)
     }
 
-    /// Whether a CPU is idle as the kernel's idle test has it, and of enough capacity.
-    /// Notes why not.
+    /// Whether a CPU is idle by the kernel's idle test and has enough capacity. Records why not.
     pub(super) fn takes(&self, cpu: CpuId) -> bool {
         if !self.view.sched.choose_idle_cpu(cpu, self.has_idle_policy) {
             self.view.refuse_busy(cpu);
@@ -198,13 +197,13 @@ impl Search<'_> {
         self.has_capacity(cpu)
     }
 
-    /// As [`Search::takes`], for a CPU met in a scan: looking at it costs time.
+    /// As [`Search::takes`], for a CPU examined in a scan, which costs time.
     pub(super) fn scans(&self, cpu: CpuId) -> bool {
         self.view.examine(cpu);
         self.takes(cpu)
     }
 
-    /// SIS_CAPACITY: whether an idle CPU keeps its capacity; always, without the change.
+    /// SIS_CAPACITY: whether an idle CPU has kept its capacity; always true without the change.
     pub(super) fn has_capacity(&self, cpu: CpuId) -> bool {
         self.capacity.as_ref().is_none_or(|backup| backup.accepts(self.view, cpu))
     }

@@ -1,8 +1,7 @@
-//! try_to_wake_up: which way a wake-up takes, and carrying it out.
+//! try_to_wake_up: the path of a wake-up, and how it is carried out.
 //!
-//! Most wake-ups choose a CPU and queue the task there, directly or over the wake list
-//! of a CPU that would be expensive to touch. A task that is still on its queue, or
-//! just leaving its CPU, goes on where it is.
+//! Most wake-ups choose a CPU and queue the task there, directly or through the wake list of a CPU that would be
+//! expensive to touch. A task that is still on its queue, or just leaving its CPU, continues where it is.
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -18,7 +17,7 @@ use crate::{
 use super::{WakePath, Wakeup, WakeupDecision};
 
 impl View<'_> {
-    /// What becomes of a wake-up, by what the window shows.
+    /// Decides a wake-up from the state that the window shows.
     pub fn decide_wakeup(&self, wakeup: &Wakeup) -> WakeupDecision {
         let path = self.sched.wake_path(wakeup);
         if path != WakePath::Select {
@@ -33,9 +32,9 @@ impl View<'_> {
 }
 
 impl Sched {
-    /// Decides a wake-up. The CPUs that were passed over are listed if asked for.
+    /// Decides a wake-up. The CPUs that were passed over are listed if requested.
     ///
-    /// On machines whose CPUs differ in capacity [`Sched::sync_wakee`] comes first.
+    /// On machines whose CPUs differ in capacity [`Sched::sync_wakee`] must be called first.
     ///
     /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12, v5.5.
     pub fn decide_wakeup(
@@ -47,7 +46,7 @@ impl Sched {
         View::new(self, now, passed_over).decide_wakeup(wakeup)
     }
 
-    /// Which way a wake-up takes: whether a CPU is chosen, and why not.
+    /// The path of a wake-up: whether a CPU is chosen, and if not, why.
     ///
     /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12, v5.5.
     pub fn wake_path(&self, wakeup: &Wakeup) -> WakePath {
@@ -64,8 +63,8 @@ impl Sched {
         }
     }
 
-    /// Whether a wake-up goes over the wake list of `cpu`; `descheduling` says that the
-    /// wakee is just leaving that CPU.
+    /// Whether a wake-up goes through the wake list of `cpu`; `descheduling` says that the wakee is just leaving that
+    /// CPU.
     ///
     /// Kernel: ttwu_queue_cond(), kernel/sched/core.c, v6.12, v5.18; ttwu_queue(), v5.5.
     pub fn ttwu_queue_cond(&self, wakeup: &Wakeup, cpu: CpuId, descheduling: bool) -> bool {
@@ -93,8 +92,8 @@ impl Sched {
 }
 
 impl Sched {
-    /// Brings the averages of a sleeper up to date where `wake_cap()` asks for them: on machines whose
-    /// CPUs differ, for fair tasks that have a choice. Later kernels do it after the affine step ([`Placement::syncs`]).
+    /// Updates the averages of a sleeper if `wake_cap()` needs them: on machines whose CPUs differ, for fair tasks
+    /// that have a choice. Later kernels do it after the affine step ([`Placement::syncs`]).
     ///
     /// Kernel: wake_cap(), kernel/sched/fair.c, v5.5.
     pub fn sync_wakee(&mut self, task: TaskId) {
@@ -105,7 +104,7 @@ impl Sched {
         }
     }
 
-    /// Decides a wake-up and carries it out, with what must be brought up to date first.
+    /// Makes the updates that must come first, decides a wake-up and carries it out.
     ///
     /// Kernel: try_to_wake_up(), kernel/sched/core.c, v6.12.
     pub fn try_to_wake_up(&mut self, wakeup: &Wakeup, now: Time) -> WakeupDecision {
@@ -193,7 +192,7 @@ impl Sched {
         preempt
     }
 
-    /// What a search leaves behind: recently used CPUs, a hint that failed, the time it took.
+    /// Applies the side effects of a search: recently used CPUs, a hint that failed, the time it took.
     fn apply_search(&mut self, wakeup: &Wakeup, placement: &Placement, now: Time) {
         if placement.syncs {
             self.sync_entity_load_avg(SeId(wakeup.task.0));
@@ -215,7 +214,7 @@ impl Sched {
         }
     }
 
-    /// Takes the cost of a scan off the idle budget and into the average that bounds the next.
+    /// Subtracts the cost of a scan from the idle budget and includes it in the average that bounds the next scan.
     ///
     /// Kernel: select_idle_cpu(), kernel/sched/fair.c, v4.13, v5.18.
     fn account_scan(&mut self, this: CpuId, scanned: u32, now: Time) {
@@ -246,7 +245,7 @@ impl Sched {
         }
     }
 
-    /// Those on a CPU's wake list, in the order in which it queues them.
+    /// The tasks on a CPU's wake list, in the order in which it queues them.
     ///
     /// Kernel: llist_reverse_order() of sched_ttwu_pending(), kernel/sched/core.c.
     pub fn wake_list_in_turn(&self, cpu: CpuId) -> Vec<TaskId> {
@@ -257,7 +256,7 @@ impl Sched {
         list
     }
 
-    /// A CPU queues one of those on its wake list. [`Sched::task_woken`] comes next.
+    /// A CPU queues one of the tasks on its wake list. [`Sched::task_woken`] comes next.
     ///
     /// Kernel: sched_ttwu_pending(), kernel/sched/core.c, v6.12.
     pub fn drain_one(&mut self, task: TaskId, now: Time) -> PreemptDecision {
@@ -269,7 +268,7 @@ impl Sched {
         self.ttwu_do_activate(task, cpu, flags, now)
     }
 
-    /// Queues a woken task and asks whether it preempts.
+    /// Queues a woken task and checks whether it preempts.
     ///
     /// Kernel: ttwu_do_activate(), kernel/sched/core.c, v6.12; ttwu_do_wakeup(), v6.1.
     fn ttwu_do_activate(&mut self, task: TaskId, cpu: CpuId, flags: u32, now: Time) -> PreemptDecision {
@@ -428,7 +427,7 @@ mod tests {
         );
     }
 
-    /// Wakes `x` and `y`, which slept on CPU 2, from another cache, and lets CPU 2 work off its list.
+    /// Wakes `x` and `y`, which slept on CPU 2, from another cache, and lets CPU 2 process its list.
     fn drained(kernel: &str) -> String {
         let mut drawn = draw(kernel, "llc0: 0[waker*] 1[] llc1: 2[a*] 3[b*]");
         let waker = drawn.task("waker");
@@ -520,7 +519,7 @@ mod tests {
 
     #[test]
     fn where_a_task_was_woken_the_next_wake_up_starts_since_v7_2() {
-        // Something (NUMA balancing, say) wished the sleeper on CPU 2; it is woken where it was.
+        // Something (NUMA balancing, say) has set CPU 2 as the sleeper's `wake_cpu`; it is woken where it was.
         let next_start = |kernel: &str| {
             let mut drawn = draw(kernel, "llc0: 0[waker*] 1[] 2[]");
             let x = drawn.make("x", CpuId(1));

@@ -1,4 +1,4 @@
-//! The waker's CPU or the previous one: around which to look for an idle CPU.
+//! Chooses between the waker's CPU and the previous one; an idle CPU is then searched for around the chosen one.
 //!
 //! Two ideas, each of which may have no opinion: *idle* (which CPU can run it at once) and *weight* (which CPU has less
 //! to do). v4.13 compares the load of whole nodes instead.
@@ -9,24 +9,24 @@ use crate::{Feature, Reason, SchedDomain, View, WakeAffine};
 
 use super::Wakeup;
 
-/// What the affine step answers.
+/// The result of the affine step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Affine {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The waker's CPU or the previous one.
     pub cpu: CpuId,
-    /// What they would carry, where that was compared.
+    /// The loads they would carry, if these were compared.
     pub loads: Option<EffectiveLoads>,
 }
 
-/// Whether an answer of the affine step could differ with the other sync flag. The flag is ignored where the waker's
-/// CPU is idle, and where the compared nodes are the same.
+/// Whether an answer of the affine step could differ with the other sync flag. The flag is ignored if the waker's CPU
+/// is idle, and if the compared nodes are the same.
 pub fn heeds_sync(reason: Reason) -> bool {
     !matches!(reason, Reason::WaPrevIdle | Reason::WaThisIdle | Reason::WaShareCache | Reason::NoAffine)
 }
 
-/// Chooses between the two CPUs, which differ; `sd` is the lowest domain that has both.
+/// Chooses between the two CPUs, which differ; `sd` is the lowest domain that contains both.
 ///
 /// Kernel: wake_affine(), kernel/sched/fair.c, v6.12.
 pub fn wake_affine(view: &View, wakeup: &Wakeup, sd: &SchedDomain, prev: CpuId, sync: bool) -> Affine {
@@ -53,8 +53,8 @@ pub fn wake_affine(view: &View, wakeup: &Wakeup, sd: &SchedDomain, prev: CpuId, 
     Affine { reason, cpu, loads: Some(loads) }
 }
 
-/// An idle `this` means that an interrupt wakes. It may pull within the cache only, or
-/// an interrupt-heavy load would end up on one node.
+/// An idle `this` means that an interrupt issues the wake-up. It may pull within the cache only, or an interrupt-heavy
+/// load would end up on one node.
 ///
 /// Kernel: wake_affine_idle(), kernel/sched/fair.c, v6.12.
 fn wake_affine_idle(view: &View, this: CpuId, prev: CpuId, sync: bool) -> Option<(Reason, CpuId)> {
@@ -76,16 +76,16 @@ fn wake_affine_idle(view: &View, this: CpuId, prev: CpuId, sync: bool) -> Option
     (view.kernel().has(Feature::WaPrevIdle) && prev_idle()).then_some((Reason::WaPrevAvailable, prev))
 }
 
-/// What the CPUs would carry, each weighed by the other's capacity.
+/// The loads the CPUs would carry, each weighted by the other's capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffectiveLoads {
     /// A synchronous waker is more than all load of its CPU: no need to compare.
     WakerIsAll,
     /// The two sides.
     Compared {
-        /// Of the waker's CPU.
+        /// Load of the waker's CPU.
         this: i64,
-        /// Of the previous one.
+        /// Load of the previous one.
         prev: i64,
     },
 }
@@ -100,8 +100,8 @@ impl EffectiveLoads {
     }
 }
 
-/// Load of `this` with the wakee (and without a synchronous waker) against load of
-/// `prev` without it; `prev` must be ahead by half the imbalance percentage to lose less.
+/// Compares the load of `this` with the wakee (and without a synchronous waker) with the load of `prev` without it;
+/// `prev` must be ahead by half the imbalance percentage to lose less.
 ///
 /// Kernel: wake_affine_weight(), kernel/sched/fair.c, v6.12.
 pub fn wake_affine_weight(
@@ -136,14 +136,14 @@ pub fn wake_affine_weight(
     EffectiveLoads::Compared { this: this_load, prev: prev_load }
 }
 
-/// Load of what `this` runs. The idle task is new for ever: it keeps the full load of
-/// a nice-0 task that it was born with, except on the boot CPU, whose was never born.
+/// Load of what `this` runs. The idle task remains new for ever: it keeps the full load of a nice-0 task with which it
+/// was created, except on the boot CPU, whose idle task was never forked.
 fn current_load(view: &View, wakeup: &Wakeup) -> u64 {
     match wakeup.waker {
         Some(waker) => view.task_h_load(waker),
         None => {
             let root = view.sched.root_cfs_id(wakeup.this_cpu);
-            // Asked for in any case: it is kept for the jiffy.
+            // Computed in any case: it is kept for the jiffy.
             let queue = view.cfs_rq_h_load(root);
             let own = if wakeup.this_cpu == CpuId(0) { 0 } else { 1024 };
             own * queue / (view.sched.cfs(root).avg.load_avg + 1)

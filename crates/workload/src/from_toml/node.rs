@@ -29,8 +29,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// An entry; what has no place of its own (a table that only its children
-    /// imply) stands where its key does, or `around`.
+    /// An entry. A value without a place of its own (a table that only its children imply) gets the place of its key,
+    /// or `around`.
     fn entry(
         &self,
         key: &str,
@@ -86,7 +86,7 @@ impl Reader<'_> {
     }
 }
 
-/// Where the lines of a text begin, found once: a place is asked for with every value.
+/// Where the lines of a text begin, computed once: every value needs a place.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Processes that do nothing but compute, at given nice values: which gets how much?
+//! Processes that do nothing but compute, at given nice values: how much time does each get?
 //!
 //! The program `wl_hogs` of the recordings: a parent forks all of them and waits; each takes its nice value
 //! and computes until a span of wall time is over.

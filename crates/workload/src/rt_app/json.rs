@@ -1,15 +1,14 @@
-//! Reads JSON the way rt-app's users write it, and remembers where everything stood.
+//! Reads JSON the way rt-app's users write it, and records the place of every value.
 //!
-//! rt-app reads its files with json-c, which takes comments, commas before a
-//! closing bracket, single quotes and words in any case; its pre-pass workgen
-//! takes keys that stand twice in one object, and `"suspend"` without a value.
-//! All of that is read here. Entries keep their order, doubles included, since
-//! order is what an rt-app file is about.
+//! rt-app reads its files with json-c, which accepts comments, commas before a closing bracket, single quotes and
+//! words in any case; its pre-pass workgen accepts keys that occur twice in one object, and `"suspend"` without a
+//! value. All of that is accepted here. Entries keep their order, duplicates included, since an rt-app file depends on
+//! order.
 
 use crate::tree::{Entry, Kind, Position, Value};
 use crate::{Place, WorkloadError};
 
-/// Reads one value and nothing behind it but blanks and comments.
+/// Reads one value, after which only blanks and comments may follow.
 pub(super) fn read(text: &str, file: &str) -> Result<Value, WorkloadError> {
     let mut reader = Reader { file, rest: text, at: (1, 1) };
     reader.blank()?;
@@ -235,8 +234,8 @@ mod tests {
         assert_eq!(result.unwrap_or_else(|error| error), expected, "{text}");
     }
 
-    /// Left what stands in the file; right what is read. Each lenient case was seen
-    /// to be taken by json-c 0.16, those with doubled or lone keys by workgen.
+    /// Left: the text of the file; right: what is read. Each lenient case was seen to be accepted by json-c 0.16,
+    /// those with duplicate or lone keys by workgen.
     #[test]
     fn what_json_c_and_workgen_take_is_taken() {
         check(r#"{"a":1,}"#, "{a@1:2=1}");
