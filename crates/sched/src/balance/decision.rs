@@ -122,7 +122,7 @@ pub struct BalanceDecision {
     pub src: Option<CpuId>,
     /// CPUs whose tasks were examined, the last of them `src`.
     pub sources: Vec<CpuId>,
-    /// In what the imbalance is counted.
+    /// Unit in which the imbalance is counted.
     pub migration_type: MigrationType,
     /// How much was found, 0 if balanced.
     pub imbalance: i64,
