@@ -9,8 +9,7 @@ use schedlab_units::Time;
 use crate::{CfsRq, CfsRqId, Curr, Feature, PeltClock, Policy, Pressure, Sched, SeId, UpdateFlags};
 
 impl Sched {
-    /// Puts a queue on its CPU's list of queues whose averages must be aged.
-    /// Enqueue calls it for every level.
+    /// Puts a queue on its CPU's list of queues whose averages must be decayed. Enqueue calls it for every level.
     ///
     /// Kernel: list_add_leaf_cfs_rq(), kernel/sched/fair.c, v6.12.
     #[inline]
@@ -155,8 +154,8 @@ mod tests {
 
     #[test]
     fn a_group_learns_that_the_blocked_load_of_a_group_below_it_shrank() {
-        // A task sleeps in the inner of two groups; 100 ms later its load is aged. The inner queue comes
-        // first, and updates its parent queue as well.
+        // A task sleeps in the inner of two groups; 100 ms later its load is decayed. The inner queue comes first, and
+        // updates its parent queue as well.
         let written = |kernel: &str| {
             let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
             let outer = lab.sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), lab.time());

@@ -80,7 +80,7 @@ impl Sched {
         }
     }
 
-    /// Ages the average of RT time and adds what ran since.
+    /// Decays the average of RT time and adds what has run since.
     ///
     /// Kernel: update_rt_rq_load_avg(), kernel/sched/pelt.c, v6.12.
     pub fn update_rt_rq_load_avg(&mut self, cpu: CpuId, running: bool) -> bool {
@@ -88,7 +88,7 @@ impl Sched {
         self.rqs[cpu].avg_rt.update_running(now, running)
     }
 
-    /// Ages the average of deadline time and adds what ran since.
+    /// Decays the average of deadline time and adds what has run since.
     ///
     /// Kernel: update_dl_rq_load_avg(), kernel/sched/pelt.c, v6.12.
     pub fn update_dl_rq_load_avg(&mut self, cpu: CpuId, running: bool) -> bool {

@@ -81,8 +81,7 @@ impl Sched {
         }
     }
 
-    /// The clock of a CPU changed: 1024 is the highest. Kernels that do not scale by it go on
-    /// as if it always were.
+    /// The clock of a CPU changed: 1024 is the highest. Kernels that do not scale by it continue as if it always were.
     ///
     /// Kernel: arch_scale_freq_capacity(), arch/x86/include/asm/topology.h, v5.7.
     pub fn set_freq_scale(&mut self, cpu: CpuId, scale: u64) {

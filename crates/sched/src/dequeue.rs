@@ -100,8 +100,8 @@ impl Sched {
         let task_sleep = flags.sleep;
         let completes = flags.delayed;
         let nr = se.is_task() as u32;
-        // A delayed task was taken off the runnable ones when it fell asleep, and
-        // clear_delayed() counts it again before it leaves.
+        // A delayed task was removed from the runnable ones when it fell asleep, and clear_delayed() counts it again
+        // before it leaves.
         let runnable = nr == 1 && (task_sleep || completes || !self.se(se).sched_delayed);
         let mut idle = nr == 1 && self.se_is_idle(se);
         let mut slice = None;

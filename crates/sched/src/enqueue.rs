@@ -146,8 +146,7 @@ impl Sched {
         (self.is_eevdf() && self.kernel.has(Feature::GroupMinSlice)).then(|| self.cfs_rq_min_slice(cfs))
     }
 
-    /// Brings the averages, weight and slice of an entity up to date that stays queued
-    /// while something changed below it.
+    /// Updates the averages, weight and slice of an entity that stays queued while something changed below it.
     #[inline]
     pub(crate) fn update_group_level(&mut self, cfs: CfsRqId, se: SeId, slice: Option<u64>) {
         self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);

@@ -116,8 +116,8 @@ impl Sched {
         }
     }
 
-    /// Lets a task run anywhere if it may not use the CPU it falls back to. One that is queued is taken off and put
-    /// back for that.
+    /// Lets a task run anywhere if it may not use the CPU it falls back to. A queued task is dequeued and queued again
+    /// for that.
     ///
     /// Kernel: select_fallback_rq(), kernel/sched/core.c, v6.12.
     pub(crate) fn widen_affinity(&mut self, task: TaskId, to: CpuId, now: Time) {

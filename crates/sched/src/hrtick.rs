@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_timer_goes_by_the_time_of_day() {
-        // A task for which a makes way was queued 300 us ago, and the clock stays there.
+        // A task that preempts `a` was queued 300 us ago, and the clock stays there.
         let set = |kernel: &str, skips: bool| {
             let mut sched = draw(kernel, "1x1x8 | 0[a* b c]").sched;
             let (cpu, now) = (CpuId(0), Time(NOW.0 + 300_000));

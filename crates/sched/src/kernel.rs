@@ -47,7 +47,7 @@ pub struct Kernel {
     pub preempt: Preempt,
 }
 
-/// Switches that only EEVDF looks at.
+/// Switches that only EEVDF uses.
 const EEVDF_ALONE: [Feature; 7] = [
     Feature::PlaceLag,
     Feature::PlaceDeadlineInitial,
@@ -125,8 +125,8 @@ impl Kernel {
         Kernel::nearest_to(release)
     }
 
-    /// The kernel here nearest to a release: the newest that is not after it, but for the first releases with EEVDF, which are nearer
-    /// to v6.10 than to CFS. None if the release is older than all.
+    /// The preset nearest to a release: the newest that is not after it, except for the first releases with EEVDF,
+    /// which are nearer to v6.10 than to CFS. `None` if the release is older than all.
     pub fn nearest_to(release: (u32, u32)) -> Option<&'static str> {
         if ((6, 6)..(6, 10)).contains(&release) {
             return Some("v6.10");
@@ -189,8 +189,8 @@ impl Kernel {
         }
     }
 
-    /// Whether a part of a kernel string changes what this kernel does: not if it is so already, nor if nothing
-    /// but EEVDF looks at the switch and this is CFS.
+    /// Whether a part of a kernel string changes what this kernel does: not if it is so already, nor if only EEVDF
+    /// uses the switch and this is CFS.
     pub fn is_turned_by(&self, part: &str) -> bool {
         let mut turned = self.clone();
         let changes = turned.switch(part).is_ok() && turned != *self;
@@ -328,7 +328,7 @@ fn unknown_name(part: &str, name: &str) -> KernelError {
     KernelError(format!("there is no rule \"{part}\"{meant}{also} `schedlab features` lists them all"))
 }
 
-/// A span like `3ms` in a unit; none if it is no span, or no whole number of them.
+/// A span like `3ms` in a unit; `None` if it is no span, or no whole number of units.
 fn in_units(value: &str, unit: &str) -> Option<String> {
     let ns = |unit: &str| match unit {
         "ns" => Some(1u64),

@@ -153,8 +153,7 @@ impl Lab {
         self.switches.push((self.now, cpu, switched));
     }
 
-    /// Lets every CPU return to user mode: work of the task on its way out, and requests
-    /// to reschedule.
+    /// Lets every CPU return to user mode: does the task's pending work on the way, and serves requests to reschedule.
     pub(crate) fn settle(&mut self) {
         for round in 0.. {
             assert!(round < 1_000, "somebody always asks for another switch");

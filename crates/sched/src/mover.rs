@@ -7,9 +7,9 @@ use schedlab_units::{TaskId, Time};
 
 use crate::{BalanceDecision, Class, Sched};
 
-/// Carries out the moves that no caller asks for: balancing, pushing, pulling, and leaving a CPU that may not be used.
-/// Each method does by default what the kernel does. A driver that learns the moves from elsewhere, as one that follows
-/// a recording, has a mover of its own.
+/// Carries out the moves that no caller requests: balancing, pushing, pulling, and leaving a CPU that may not be used.
+/// By default, each method does what the kernel does. A driver that learns the moves from elsewhere, such as one that
+/// follows a recording, has its own mover.
 pub trait Mover: Debug + Sync {
     /// Carries out a balance pass.
     fn balance(&self, sched: &mut Sched, decision: &BalanceDecision, now: Time) {

@@ -60,7 +60,7 @@ impl Sched {
     pub fn set_policy(&mut self, by: CpuId, task: TaskId, policy: Policy, now: Time) {
         let old = self.task(task).policy;
         let cpu = self.task(task).cpu;
-        // A slice that is not asked for is another one than the task has: it is taken off its queue and put back.
+        // A slice that is not requested counts as another than the task has: the task is dequeued and queued again.
         let asks_for_slice =
             matches!(policy, Policy::Normal | Policy::Batch) && self.kernel.has(Feature::CustomSlice);
         let same = old == policy && !asks_for_slice;

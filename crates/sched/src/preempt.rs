@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 /// How the kernel was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PreemptBuild {
-    /// One model compiled in; none and voluntary keep no preempt count.
+    /// One model compiled in; `none` and `voluntary` keep no preempt count.
     Static,
     /// PREEMPT_DYNAMIC: chosen at boot, built preemptible.
     Dynamic,

@@ -125,7 +125,7 @@ mod tests {
 
     const CPU: CpuId = CpuId(0);
 
-    /// Whether the task that runs is asked to make way by what is done.
+    /// Whether the action requests preemption of the running task.
     fn asked(drawing: &'static str, act: impl Fn(&mut Drawn)) -> String {
         by_kernel("", |kernel| {
             let mut drawn = draw(kernel, drawing);

@@ -96,7 +96,7 @@ pub trait Scheduler {
     fn runtime(&self, task: TaskId) -> [u64; 2];
     /// Whether a task may run on a CPU now.
     fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool;
-    /// About so many tasks will be made.
+    /// About this many tasks will be created.
     fn expect_tasks(&mut self, _count: usize) {}
     /// Creates a task; tasks are numbered in the order of their creation.
     fn new_task(&mut self, spec: &NewTask, parent: Option<TaskId>, now: Time) -> TaskId;

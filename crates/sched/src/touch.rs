@@ -37,7 +37,7 @@ pub enum Access {
     Read,
     /// Written.
     Write,
-    /// Its lock is taken, it is written, and the lock is given back.
+    /// Its lock is taken, it is written, and the lock is released.
     Lock,
 }
 
@@ -58,7 +58,7 @@ impl Effect {
     }
 }
 
-/// Run queues that were looked at since the driver last asked. Nothing is noted unless it wants to know.
+/// Run queues that were examined since the driver last took them. Nothing is recorded unless the driver requests it.
 #[derive(Debug, Default)]
 pub struct Looked(Vec<AtomicU64>);
 
@@ -106,7 +106,7 @@ impl Looked {
 }
 
 /// How long the kernel finds that its own work takes, by its clock: two rules decide by it, the bound of a scan and
-/// newly idle balancing. The driver, which has the clock, keeps this up to date for the CPU that acts next. All ns.
+/// newly idle balancing. The driver, which has the clock, updates this for the CPU that acts next. All ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Took {
     /// Looking at one CPU in an idle search.

@@ -25,8 +25,8 @@ impl<C> Watched<C> {
         Watched { table, touched: Vec::new() }
     }
 
-    /// Watches the first `nr_cpus` elements, which belong to the CPUs: none if that is 0. All
-    /// of them count as changed.
+    /// Watches the first `nr_cpus` elements, which belong to the CPUs; no elements if that is 0. All of them count as
+    /// changed.
     pub(crate) fn watch(&mut self, nr_cpus: usize) {
         self.touched = vec![u64::MAX; nr_cpus.div_ceil(64)];
     }

@@ -193,8 +193,8 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Price of one call of a task on a channel that moves so many bytes: what a pipe's mutex is held
-    /// for, and the rest. No two calls take exactly as long.
+    /// Price of one call of a task on a channel that moves `bytes` bytes: the time for which a pipe's mutex is held,
+    /// and the rest. No two calls take exactly as long.
     fn channel_ns(&mut self, task: TaskId, id: ChannelId, bytes: u32) -> (u64, u64) {
         if !self.machine.has(Mechanism::KernelCosts) {
             return (0, 1);

@@ -1,4 +1,4 @@
-//! How fast each CPU works: capacity, clock, and the threads beside it.
+//! How fast each CPU works: capacity, clock, and the other threads of its core.
 //!
 //! The share of a core among its threads changes whenever one becomes busy or idle. Clocks are updated when a
 //! CPU wakes up and at ticks; in between they are constant.
@@ -101,7 +101,7 @@ impl<S: Scheduler> Engine<'_, S> {
             *wanted = if on { *wanted + footprint } else { wanted.saturating_sub(footprint) };
         }
         if self.shares_l2 {
-            // CPUs that share the LLC alone notice when their rate is looked at next.
+            // CPUs that share only the LLC notice when their rate is next examined.
             for other in self.machine.topology.cluster_mask(cpu).iter() {
                 if other != cpu && !self.is_idle(other) {
                     let rate = self.rate_of(other);

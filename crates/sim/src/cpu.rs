@@ -1,10 +1,9 @@
 //! What a CPU is executing, and its progress.
 //!
-//! A CPU first works off its `overhead` (the kernel's own paths: switches, system
-//! calls, interrupts), then the work of its current task. Both pass at a rate, and
-//! rates change only at events, so the state at any time between follows from
-//! `since`. At most one event per CPU is armed; when what it stands for moves to a
-//! later time it is left alone and finds, when it comes, that it is too early.
+//! A CPU first processes its `overhead` (the kernel's own paths: switches, system calls, interrupts), then the work of
+//! its current task. Both pass at a rate, and rates change only at events, so the state at any time between follows
+//! from `since`. At most one event per CPU is armed. When its cause moves to a later time, the event is left alone and
+//! finds, when it comes, that it is too early.
 
 use schedlab_machine::{EvictionClock, IdlePredictor, Rate, Work};
 use schedlab_sched::Curr;
@@ -63,7 +62,7 @@ pub(crate) struct Cpu {
     /// Time of the slice timer in the queue, and its number.
     pub hrtick: Option<u64>,
     pub hrtick_number: u32,
-    /// Newly idle balancing: the CPUs that each pass looked at, and from when to when all of them last.
+    /// Newly idle balancing: the CPUs that each pass examined, and the begin and end of all passes together.
     pub passes: Passes,
     /// It looks for work, and still has to switch away from this task.
     pub leaving: Option<Leaving>,
@@ -184,7 +183,7 @@ impl Cpu {
 pub(crate) struct Passes {
     begin: Time,
     end: Time,
-    /// What each has looked at, and those before it.
+    /// What each pass has examined, together with the passes before it.
     looked: [u32; Passes::MAX],
     count: usize,
 }
@@ -193,7 +192,7 @@ impl Passes {
     /// Number of domains that are distinguished; on a machine with more the largest ones count as one.
     const MAX: usize = 6;
 
-    /// Another pass looked at so many CPUs; the first of them began at `begin`, and it ends at `end`.
+    /// Another pass examined `examined` CPUs; the first of them began at `begin`, and it ends at `end`.
     pub fn add(&mut self, begin: Time, end: Time, examined: u32) {
         if self.count == 0 {
             self.begin = begin;

@@ -6,9 +6,9 @@
 //! first bring it up to now ([`Engine::advance`]) and end by arming its next event
 //! ([`Engine::go_on`]).
 //!
-//! What a CPU does for the kernel is done at once and paid after: its state changes
-//! at the beginning of the path, the time passes before the CPU goes on, and other
-//! CPUs hear of it only when the time up to the notice has passed.
+//! What a CPU does for the kernel is done at once and paid for afterwards: its state changes at the beginning of the
+//! path, the time passes before the CPU continues, and other CPUs notice it only when the time up to the notice has
+//! passed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -255,9 +255,9 @@ pub(crate) struct Engine<'a, S> {
     pub pending: u64,
     /// Busy CPUs.
     pub nr_busy: u32,
-    /// Whose turn it is, if one processor executes all CPUs.
+    /// The CPU whose turn it is, if one processor executes all CPUs.
     pub turns: Option<crate::turns::Turns>,
-    /// Tasks named by count so far, and of each spec.
+    /// Number of tasks named by count so far, in total and for each spec.
     pub named: u32,
     pub named_of: Vec<u32>,
     pub next_pid: i32,
@@ -640,7 +640,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.cpus[cpu].advance(self.now, work);
     }
 
-    /// Time the CPU spends in the kernel before it goes on, as work of a call.
+    /// Time the CPU spends in the kernel before it continues, as work of a call.
     #[inline]
     pub fn charge(&mut self, cpu: CpuId, ns: u64) {
         self.charge_to(cpu, Part::Call, ns);

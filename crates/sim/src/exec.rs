@@ -1,8 +1,7 @@
 //! Executing programs: one op after another, each with its price.
 //!
-//! A task has work and a stage: when the work is done, the stage says what comes
-//! next. Work of its own (`run`) takes as long as the machine makes it. A system
-//! call does what it does at once and is paid for before the task goes on; calls
+//! A task has work and a stage: when the work is done, the stage determines what comes next. Work of its own (`run`)
+//! takes as long as the machine makes it. A system call acts at once and is paid for before the task continues; calls
 //! that take long (a fork, the end of a task) are paid for first.
 
 use schedlab_machine::Work;
@@ -139,7 +138,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Stage::Locked(lock) => self.locked(task, lock),
             Stage::PipeHeld(pipe) => self.pipe_held(cpu, task, pipe),
             Stage::SemWait(sem) => self.sem_wait(cpu, task, sem),
-            // The process ended while it span, and the news is still on its way.
+            // The process ended while it was spinning, and the notice is still pending.
             Stage::SpunAtBarrier(_) if self.tasks[task.index()].killed => self.begin_exit(cpu, task),
             Stage::SpunAtBarrier(barrier) => {
                 self.objects.barriers[barrier.index()].sleep(task);
@@ -171,7 +170,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Executes an op, or begins to.
     fn act(&mut self, cpu: CpuId, task: TaskId, op: Op) {
         let call = self.paths.syscall;
-        // At the end of a call requests are looked at that other CPUs made lazily.
+        // At the end of a call, lazy requests of other CPUs are examined.
         self.cpus[cpu].in_kernel |= is_call(op);
         match op {
             Op::Run { .. } | Op::RunDraw { .. } => unreachable!("work is taken when it is fetched"),

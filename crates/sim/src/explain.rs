@@ -1,6 +1,6 @@
 //! Explanations: what a decision chose and why, emitted just before the event it explains.
 //!
-//! Made only for a sink that asks for them.
+//! Made only for a sink that requests them.
 
 use schedlab_sched::{
     BalanceDecision, Curr, MigrationCause, PreemptDecision, Reason, Scheduler, Switched, WakePath,

@@ -9,8 +9,8 @@
 //!                     ^-- owner does not run ----+ | owner runs: spins-+
 //! ```
 //!
-//! A spinning task cannot be preempted, but stops when it is asked to make way at once; a lazy request does not count.
-//! It then makes way while runnable, and does not spin any more when it comes back.
+//! A spinning task cannot be preempted, but stops when preemption is requested at once; a lazy request does not count.
+//! It is then preempted while runnable, and does not spin any more when it comes back.
 //!
 //! Kernel: mutex_lock(), __mutex_lock_common(), mutex_optimistic_spin(),
 //! __mutex_unlock_slowpath(), kernel/locking/mutex.c, v6.12.
@@ -174,7 +174,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A task has the lock it asked for.
+    /// A task has the lock it requested.
     pub fn locked(&mut self, task: TaskId, lock: KernelLock) {
         self.tasks[task.index()].holds.push(lock);
         match lock {
@@ -222,7 +222,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.end_spin_after(task, stage, self.machine.cost.spin_exit_ns.get());
     }
 
-    /// The same after so many ns.
+    /// The same after `notice` ns.
     pub fn end_spin_after(&mut self, task: TaskId, stage: Stage, notice: u64) {
         let cpu = self.sched.task(task).cpu;
         let runs = self.curr(cpu) == Some(task);

@@ -89,15 +89,15 @@ impl Memory {
         region.bytes - region.touched()
     }
 
-    /// Moves what the scan has passed of a region since it was last looked at to `node`,
-    /// on which its task runs: bytes moved.
+    /// Moves the part of a region that the scan has passed since the last call to `node`, on which its task runs.
+    /// Returns the bytes moved.
     fn balance(&mut self, region: RegionId, node: NodeId, now: Time, mbps: u64) -> u64 {
         let all: u64 = self.regions.iter().map(|r| r.bytes).sum();
         let before: u64 = self.regions[..region.index()].iter().map(|r| r.bytes).sum();
         let region = &mut self.regions[region.index()];
         let passed = self.scan.passed(now, mbps, before, region.bytes, all);
         let new = passed - region.passed;
-        // The part of this pass that was still ahead when it was last looked at.
+        // The part of this pass that was still ahead at the last call.
         let ahead = region.bytes - region.passed % region.bytes.max(1);
         region.passed = passed;
         let mut moved = 0;
@@ -196,7 +196,7 @@ impl<S: Scheduler> Engine<'_, S> {
             return;
         }
         let size = self.memory.regions[spec.region.index()].bytes;
-        // What hits the part of the LLC that this CPU has beside the others busy on it.
+        // The part that hits this CPU's share of the LLC, which other busy CPUs share.
         let hits = swept(self.llc_part(cpu), size);
         if spec.pattern == Pattern::Sequential && hits < ONE && self.machine.has(Mechanism::Bandwidth) {
             let node = self.machine.topology.cpu(cpu).node;
@@ -270,7 +270,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let each = (in_l2 * (llc / 4) + (in_llc - in_l2) * llc + (ONE - in_llc) * memory) / ONE;
         let mlp = machine.cache.mlp.get();
         match spec.pattern {
-            // Fetched ahead: a line at a time, several under way.
+            // Fetched ahead: a line at a time, several in transit.
             Pattern::Sequential => bytes.div_ceil(LINE) * each / mlp,
             Pattern::Random => bytes.div_ceil(stride.clamp(1, LINE)) * each / mlp,
             Pattern::ChaseSequential => bytes.div_ceil(stride) * each.div_ceil(mlp),

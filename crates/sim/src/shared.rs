@@ -222,7 +222,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.places.lines.hold(object, self.now.0 + after, held);
     }
 
-    /// Time in which the lines of so many bytes come from the CPU that wrote them, several at a time.
+    /// Time in which the lines of `bytes` bytes come from the CPU that wrote them, several at a time.
     pub fn bytes_ns(&self, to: CpuId, from: CpuId, bytes: u32) -> u64 {
         if self.places.lines.is_on() {
             u64::from(bytes).div_ceil(64) * self.places.lines.way(from, to) / self.machine.cache.mlp.get()
@@ -241,7 +241,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A CPU has searched, and looked at so many CPUs.
+    /// A CPU has searched, and examined `examined` CPUs.
     pub fn searched(&mut self, cpu: CpuId, examined: u32) {
         if examined == 0 {
             return;
@@ -275,7 +275,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Brings lines of all run queues that were looked at: how long it takes, and how many queues there are.
+    /// Fetches lines of all run queues that were examined: how long it takes, and how many queues there are.
     fn look_at_all(&mut self, cpu: CpuId, lines: u64) -> (u64, u64) {
         let (at, places) = (self.comes_to_it(cpu), &mut self.places.lines);
         let (mut brought, mut looked) = (0, 0);

@@ -49,7 +49,7 @@ mod tests {
 
     const CPU: CpuId = CpuId(0);
 
-    /// What becomes of the failures and the idle stamp of a CPU whose fair task sleeps while one of real time waits.
+    /// The failures and the idle stamp of a CPU after its fair task has gone to sleep while a real-time task waits.
     fn after(kernel: &str, overload: bool) -> String {
         let mut drawn = draw(kernel, "1x1x2 | 0[fair* rt] 1[a* b]");
         let rt = drawn.task("rt");

@@ -1,8 +1,8 @@
 //! Balancing on behalf of CPUs whose tick is stopped.
 //!
-//! An idle CPU gets no ticks and so never balances. A busy CPU interrupts one of the idle
-//! when it has more than it should, and that one makes the passes of all idle ones. The same way the decaying load of idle CPUs is kept up to date, at most
-//! every 32 ms.
+//! An idle CPU gets no ticks and so never balances. A busy CPU that has more than it should interrupts one of the idle
+//! CPUs, and that CPU makes the passes of all idle ones. The decaying load of idle CPUs is updated in the same way, at
+//! most every 32 ms.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -197,7 +197,7 @@ impl Sched {
         }
     }
 
-    /// Ages the load of an idle CPU, once per jiffy if nothing forces it. True if some is left.
+    /// Decays the load of an idle CPU, once per jiffy if nothing forces it. True if some is left.
     ///
     /// Kernel: update_nohz_stats(), kernel/sched/fair.c, v6.12 and v5.5.
     fn update_nohz_stats(&mut self, cpu: CpuId, force: bool, now: Time) -> bool {
@@ -211,7 +211,7 @@ impl Sched {
         true
     }
 
-    /// Ages the load of the idle CPUs of a domain before a newly idle CPU's pass, once per jiffy.
+    /// Decays the load of the idle CPUs of a domain before a newly idle CPU's pass, once per jiffy.
     ///
     /// Kernel: update_sd_lb_stats(), kernel/sched/fair.c, v5.5, LBF_NOHZ_STATS and LBF_NOHZ_AGAIN.
     pub(super) fn age_idle_before_pass(&mut self, sd: SdId, now: Time) {
@@ -231,8 +231,8 @@ impl Sched {
         }
     }
 
-    /// A CPU that found nothing and will be idle for a while keeps the load of the idle up
-    /// to date. The kernel does it on its way into the idle loop; here it happens at once.
+    /// A CPU that found nothing and will be idle for a while updates the load of the idle CPUs. The kernel does it on
+    /// its way into the idle loop; here it happens at once.
     ///
     /// Kernel: nohz_newidle_balance(), nohz_run_idle_balance(), kernel/sched/fair.c, v6.12 and v5.5.
     pub(super) fn nohz_newidle_balance(&mut self, cpu: CpuId, now: Time) {

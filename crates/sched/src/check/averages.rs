@@ -52,7 +52,7 @@ pub(super) fn own_sums(sched: &Sched) -> Option<String> {
 pub(super) fn update_times(sched: &Sched) -> Option<String> {
     fair_tasks(sched).find_map(|(n, task)| {
         if sched.is_flat() && task.tg != TgId::ROOT {
-            // Its dequeue may have been delayed: it was aged by the clock of the root's queue when it woke.
+            // Its dequeue may have been delayed: it was decayed by the clock of the root's queue when it woke.
             return None;
         }
         let queue = sched.cfs(task.se.cfs_rq?);

@@ -1,8 +1,7 @@
-//! Groups of a domain: the spans of the domains one rung below, in ring order.
+//! Groups of a domain: the spans of the domains one level below, in ring order.
 //!
-//! On rungs that do not overlap the CPUs of a span share the groups and the ring;
-//! each starts it at its own group. On NUMA rungs a node may stand in the domains
-//! of several others, so each CPU has a ring of its own:
+//! On levels that do not overlap the CPUs of a span share the groups and the ring; each starts it at its own group. On
+//! NUMA levels a node may be in the domains of several others, so each CPU has a ring of its own:
 //!
 //! ```text
 //!   0 -- 1      NUMA-1 of node 0 is 0,1,3, of node 1 is 0-2, ..
@@ -135,8 +134,8 @@ impl<'a> Groups<'a> {
 
     /// Kernel: build_overlap_sched_groups(), kernel/sched/topology.c, v6.12, v5.5.
     fn build_overlap(&mut self, trees: &mut PerCpu<Vec<SchedDomain>>, level: usize) {
-        // A group is the same for all CPUs that have it: known by the rung and span of the
-        // domain below which it was taken; its capacity by the rung and first balancer.
+        // A group is the same for all CPUs that have it: it is identified by the level and span of the domain below
+        // which it was taken, and its capacity by the level and the first balancer.
         let mut known: BTreeMap<(usize, Arc<CpuMask>), SgId> = BTreeMap::new();
         let mut capacities: BTreeMap<(usize, CpuId), u32> = BTreeMap::new();
         let mut rings: BTreeMap<Vec<SgId>, Arc<[SgId]>> = BTreeMap::new();
@@ -181,7 +180,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The rung of another CPU's domain whose child becomes a group of `sd`.
+    /// The level of another CPU's domain whose child becomes a group of `sd`.
     ///
     /// Kernel: find_descended_sibling(), kernel/sched/topology.c, v5.18.
     fn sibling(&self, sd: &SchedDomain, tree: &[SchedDomain], level: usize) -> usize {

@@ -11,7 +11,7 @@ use super::levels::Level;
 use super::{Ring, SchedDomain, SdFlags};
 use crate::{AsymDomains, DomainFlags, Feature, Kernel, PreferSibling, WakeCap};
 
-/// A domain of `cpu` on a rung, not yet linked and without groups.
+/// A domain of `cpu` on a level, not yet linked and without groups.
 pub(super) fn sd_init(kernel: &Kernel, level: &Level, number: usize, cpu: CpuId) -> SchedDomain {
     let span = level.mask(cpu).clone();
     let weight = span.weight() as u64;
@@ -113,8 +113,8 @@ impl Asymmetry {
         if by_capacity.len() < 2 {
             return Asymmetry { classes: Vec::new(), level: None };
         }
-        // The last rung on which some CPU first sees a larger one. Rungs of nodes all look like the node itself here: the
-        // kernel has not yet set which of them is asked for.
+        // The last level on which some CPU first sees a larger one. Levels of nodes all look like the node itself
+        // here: the kernel has not yet set which of them is meant.
         let mut level = None;
         for cpu in active.iter() {
             let mut largest = capacity[cpu];

@@ -74,8 +74,8 @@ impl CfsRq {
         product.and_then(|product| self.avg_vruntime.checked_add(product)).is_none()
     }
 
-    /// The first vruntime at which the entity that runs is no longer owed service. It stands on no time line: it is just
-    /// beyond the average of the others.
+    /// The first vruntime at which the running entity is no longer owed service. It is not on the time line: it is
+    /// just beyond the average of the others.
     ///
     /// Kernel: ineligible_vruntime(), kernel/sched/fair.c, v7.3.
     pub(crate) fn ineligible_vruntime(&self, rules: &Rules) -> u64 {

@@ -55,8 +55,8 @@ impl Sched {
         View::new(self, now, passed_over).decide_fork(task, this)
     }
 
-    /// Brings the average of a running task up to date before [`Sched::decide_exec`]. The call is meant for sleeping
-    /// tasks: the time since the queue's last update counts as sleep.
+    /// Updates the average of a running task before [`Sched::decide_exec`]. The call is meant for sleeping tasks: the
+    /// time since the queue's last update counts as sleep.
     ///
     /// Kernel: find_idlest_cpu(), kernel/sched/fair.c, v4.15, v6.12.
     pub fn sync_exec(&mut self, task: TaskId) {
