@@ -66,7 +66,7 @@ macro_rules! rules {
 }
 
 rules! {
-    idle_test: IdleTest "IDLE_TEST" "Which CPUs a wake-up takes for idle." "idle_cpu(), available_idle_cpu(), choose_idle_cpu()" {
+    idle_test: IdleTest "IDLE_TEST" "Which CPUs a wake-up considers idle." "idle_cpu(), available_idle_cpu(), choose_idle_cpu()" {
         /// Nothing runs or is queued.
         IdleCpu "idle_cpu",
         /// Nothing runs on a virtual CPU that is not preempted, or only SCHED_IDLE tasks run.
@@ -75,7 +75,7 @@ rules! {
         ChooseIdle "choose_idle",
     } [IdleCpu Available Available Available Available Available Available ChooseIdle];
 
-    pending_wake: PendingWake "PENDING_WAKE" "What makes a CPU with a wake-up on the way count as busy." "idle_cpu()" {
+    pending_wake: PendingWake "PENDING_WAKE" "What makes a CPU with a pending wake-up count as busy." "idle_cpu()" {
         /// A non-empty wake list.
         List "list",
         /// A flag set from the first entry until the list is worked off.
@@ -98,7 +98,7 @@ rules! {
         IdleWeight "idle_weight",
     } [NodeLoads IdleWeight IdleWeight IdleWeight IdleWeight IdleWeight IdleWeight IdleWeight];
 
-    recent_used_cpu: RecentUsedCpu "RECENT_USED_CPU" "Who remembers a recently used CPU." "select_idle_sibling()" {
+    recent_used_cpu: RecentUsedCpu "RECENT_USED_CPU" "Which task remembers a recently used CPU." "select_idle_sibling()" {
         /// No task.
         Off "off",
         /// Set on the waker after an affine wake-up; swapped on a hit.
@@ -114,14 +114,14 @@ rules! {
         Merged "merged",
     } [Separate Separate Merged Merged Merged Merged Merged Merged];
 
-    scan_counts: ScanCounts "SCAN_COUNTS" "Whom the separate searches for an idle core and CPU look at." "select_idle_core(), select_idle_cpu(), v5.6" {
+    scan_counts: ScanCounts "SCAN_COUNTS" "Which CPUs the separate searches for an idle core and an idle CPU scan." "select_idle_core(), select_idle_cpu(), v5.6" {
         /// Every thread of a core; CPUs that the task may not use count too where the scan is limited.
         All "all",
         /// A core up to its first busy thread; CPUs that the task may use.
         Needed "needed",
     } [All All Needed Needed Needed Needed Needed Needed];
 
-    idle_smt: IdleSmt "IDLE_SMT" "Whose siblings are looked at for an idle thread." "select_idle_smt()" {
+    idle_smt: IdleSmt "IDLE_SMT" "Whose siblings are searched for an idle thread." "select_idle_smt()" {
         /// The target's, after the scan.
         TargetLast "target_last",
         /// The previous CPU's, before the scan, if no core is idle.
@@ -141,7 +141,7 @@ rules! {
         UclampCores "uclamp_cores",
     } [Off Off Capacity Uclamp Uclamp Uclamp Uclamp UclampCores];
 
-    wake_list: WakeList "WAKE_LIST" "Which wake-ups go over the target's wake list." "ttwu_queue_cond()" {
+    wake_list: WakeList "WAKE_LIST" "Which wake-ups go through the target's wake list." "ttwu_queue_cond()" {
         /// Those to another LLC.
         OtherLlc "other_llc",
         /// Also to a CPU that is just switching the wakee out and has nothing else.
@@ -150,7 +150,7 @@ rules! {
         OtherLlcOrIdle "other_llc_or_idle",
     } [OtherLlc OtherLlc OtherLlcOrDescheduling OtherLlcOrIdle OtherLlcOrIdle OtherLlcOrIdle OtherLlcOrIdle OtherLlcOrIdle];
 
-    wake_list_order: WakeListOrder "WAKE_LIST_ORDER" "In which order a wake list is worked off." "sched_ttwu_pending()" {
+    wake_list_order: WakeListOrder "WAKE_LIST_ORDER" "In which order a wake list is processed." "sched_ttwu_pending()" {
         /// Newest first.
         Lifo "lifo",
         /// Oldest first.
@@ -199,7 +199,7 @@ rules! {
         PerLlcEighth "per_llc_eighth",
     } [Off Off NodeQuarter NodeEighth NodeEighth NodeEighth NodeEighth PerLlcEighth];
 
-    fork_sched_idle: ForkSchedIdle "FORK_SCHED_IDLE" "What the slow path makes of a CPU of SCHED_IDLE tasks." "find_idlest_group_cpu()" {
+    fork_sched_idle: ForkSchedIdle "FORK_SCHED_IDLE" "How the slow path treats a CPU of SCHED_IDLE tasks." "find_idlest_group_cpu()" {
         /// Nothing.
         Off "off",
         /// Taken when no CPU is idle.
@@ -309,7 +309,7 @@ rules! {
         PickOrCancel "pick_or_cancel",
     } [Vruntime Vruntime Vruntime Vruntime Vruntime Pick PickShort PickOrLower PickOrCancel];
 
-    buddies_clear: BuddiesClear "BUDDIES_CLEAR" "When the marks of a buddy that is picked are taken away." "pick_next_entity(), set_next_entity(), v5.14" {
+    buddies_clear: BuddiesClear "BUDDIES_CLEAR" "When the marks of a picked buddy are cleared." "pick_next_entity(), set_next_entity(), v5.14" {
         /// At each pick, on every level.
         Picked "picked",
         /// On the levels where another runs from then on.
@@ -332,7 +332,7 @@ rules! {
         Deadline "deadline",
     } [Slice Slice Slice Slice Slice Slice Slice Deadline];
 
-    bandwidth_slices: BandwidthSlices "BANDWIDTH_SLICES" "For how long the time is good that a CPU took of a group's quota." "expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), start_cfs_slack_bandwidth(), v4.13, v4.18, v5.4" {
+    bandwidth_slices: BandwidthSlices "BANDWIDTH_SLICES" "How long runtime that a CPU took from a group's quota stays valid." "expire_cfs_rq_runtime(), __return_cfs_rq_runtime(), start_cfs_slack_bandwidth(), v4.13, v4.18, v5.4" {
         /// It is given back only in the period in which it was taken, and each time puts off that it is handed out.
         Period "period",
         /// It is lost, too, once the pool was filled again (v4.18 to v5.3).
@@ -341,7 +341,7 @@ rules! {
         Used "used",
     } [Period Used Used Used Used Used Used Used];
 
-    bandwidth_at_pick: BandwidthAtPick "BANDWIDTH_AT_PICK" "Whose quota is looked at when a fair task is chosen and takes over." "pick_task_fair(), set_next_task_fair()" {
+    bandwidth_at_pick: BandwidthAtPick "BANDWIDTH_AT_PICK" "Whose quota is checked when a fair task is picked and set running." "pick_task_fair(), set_next_task_fair()" {
         /// That of its groups that ran before.
         Never "never",
         /// That of all its groups as it is chosen, and as it takes over if no fair task ran before.
@@ -373,7 +373,7 @@ rules! {
         Chosen "chosen",
     } [Parent Parent Parent Parent Parent ParentThenChosen Chosen Chosen];
 
-    nice_asks: NiceAsks "NICE_ASKS" "Whom another nice level of a queued task asks to make way." "set_user_nice(), v5.6" {
+    nice_asks: NiceAsks "NICE_ASKS" "Which task is rescheduled when a queued task gets another nice level." "set_user_nice(), v5.6" {
         /// The running task, whichever it is, if the task rises; itself if it falls and runs.
         AnyRise "any_rise",
         /// The running task, as at a wake-up; itself if it falls and others are queued.
@@ -403,14 +403,14 @@ rules! {
         LargerAllowed "larger_allowed",
     } [DoesNotFit DoesNotFit DoesNotFit DoesNotFit DoesNotFit LargerAllowed LargerAllowed LargerAllowed];
 
-    even_load: EvenLoad "EVEN_LOAD" "How much a group that is not overloaded takes though it has more load than the busiest." "calculate_imbalance(), v5.7" {
+    even_load: EvenLoad "EVEN_LOAD" "How much a group that is not overloaded pulls though it has more load than the busiest." "calculate_imbalance(), v5.7" {
         /// What differences without sign give: if both are below zero, nearly everything.
         Unsigned "unsigned",
         /// Nothing.
         Nothing "nothing",
     } [Unsigned Unsigned Nothing Nothing Nothing Nothing Nothing Nothing];
 
-    queue_gives: QueueGives "QUEUE_GIVES" "Which CPUs of the busiest group are asked to give." "find_busiest_queue(), v5.7, v5.12" {
+    queue_gives: QueueGives "QUEUE_GIVES" "Which CPUs of the busiest group can be the source." "find_busiest_queue(), v5.7, v5.12" {
         /// Any, even with load but no task, or utilisation but one.
         Any "any",
         /// As any, but utilisation only with several tasks.
@@ -419,14 +419,14 @@ rules! {
         WithFair "with_fair",
     } [Any Any WithFair WithFair WithFair WithFair WithFair WithFair];
 
-    pinned_mark: PinnedMark "PINNED_MARK" "What happens to the mark of the group above when every task that a pass met was bound and no CPU is left to try." "load_balance(), v5.3" {
+    pinned_mark: PinnedMark "PINNED_MARK" "What happens to the mark of the group above when every task that a pass found was pinned and no CPU is left to try." "load_balance(), v5.3" {
         /// It is taken off, as after a pass that found nothing.
         TakenOff "taken_off",
         /// It stays.
         Stays "stays",
     } [TakenOff Stays Stays Stays Stays Stays Stays Stays];
 
-    dst_group: DstGroup "DST_GROUP" "Which CPUs may receive in place of the destination, and need not give." "load_balance(), v6.5 and stable 5.10, 6.1" {
+    dst_group: DstGroup "DST_GROUP" "Which CPUs may replace the destination, and are then no source." "load_balance(), v6.5 and stable 5.10, 6.1" {
         /// Those of the local group.
         Span "span",
         /// Those that may balance for it; where groups overlap, its middle.
@@ -440,14 +440,14 @@ rules! {
         NextTick "next_tick",
     } [OneMore OneMore NextTick NextTick NextTick NextTick NextTick NextTick];
 
-    nohz_self: NohzSelf "NOHZ_SELF" "How the CPU that balances for the idle serves itself." "_nohz_idle_balance(), rebalance_domains(), v5.12" {
+    nohz_self: NohzSelf "NOHZ_SELF" "How the CPU that balances for idle CPUs serves itself." "_nohz_idle_balance(), rebalance_domains(), v5.12" {
         /// Apart, due or not; the next kick follows from the others, and from each round of an idle CPU of its own.
         Apart "apart",
         /// As one of the idle.
         Alike "alike",
     } [Apart Apart Alike Alike Alike Alike Alike Alike];
 
-    newidle_ages: NewidleAges "NEWIDLE_AGES" "When a newly idle CPU brings the load of the idle up to date." "update_sd_lb_stats(), newidle_balance(), v5.12" {
+    newidle_ages: NewidleAges "NEWIDLE_AGES" "When a newly idle CPU updates the load of idle CPUs." "update_sd_lb_stats(), newidle_balance(), v5.12" {
         /// In its passes that of each domain, and all if it does not begin.
         InPasses "in_passes",
         /// All, if it found nothing.
@@ -500,7 +500,7 @@ rules! {
         ShiftByFailed "shift_by_failed",
     } [Half HalfUnlessFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed];
 
-    balance_fair: BalanceFair "BALANCE_FAIR" "When a CPU looks for work before it chooses." "balance_fair(), v6.12; pick_task_fair(), v7.2" {
+    balance_fair: BalanceFair "BALANCE_FAIR" "When a CPU looks for work before it picks." "balance_fair(), v6.12; pick_task_fair(), v7.2" {
         /// When nothing is queued, and again when only sleepers were.
         NoTask "no_task",
         /// When no fair task is queued, though tasks of a higher class wait; if one of these leaves, only once.
@@ -574,7 +574,7 @@ rules! {
         FairServer "fair_server",
     } [Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth Bandwidth FairServer FairServer];
 
-    any_cpu: AnyCpu "ANY_CPU" "Which of several CPUs that would do a task is sent to, of RT, deadline or another affinity." "cpumask_any_and_distribute(), v5.7, v5.11" {
+    any_cpu: AnyCpu "ANY_CPU" "Which of several suitable CPUs an RT or deadline task, or one with a new affinity, is sent to." "cpumask_any_and_distribute(), v5.7, v5.11" {
         /// The first.
         First "first",
         /// Of its new affinity the next after the last taken by the CPU that asks, else the first.
@@ -604,28 +604,28 @@ rules! {
         Prev "prev",
     } [Elsewhere Elsewhere Elsewhere Elsewhere Elsewhere Elsewhere Prev Prev];
 
-    cpupri_dl: CpupriDl "CPUPRI_DL" "How high a CPU stands with RT tasks that has a deadline task." "inc_dl_deadline(), CPUPRI_HIGHER, v5.11" {
+    cpupri_dl: CpupriDl "CPUPRI_DL" "Which priority a CPU with a deadline task has for RT tasks." "inc_dl_deadline(), CPUPRI_HIGHER, v5.11" {
         /// As high as its RT tasks.
         Ignored "ignored",
         /// Higher than all of them.
         Higher "higher",
     } [Ignored Ignored Higher Higher Higher Higher Higher Higher];
 
-    dl_budget: DlBudget "DL_BUDGET" "What of its budget a deadline task uses up on a slow CPU, or at a low clock." "update_curr_dl(), v4.16" {
+    dl_budget: DlBudget "DL_BUDGET" "How much of its budget a deadline task uses on a slow CPU, or at a low clock." "update_curr_dl(), v4.16" {
         /// The time that it runs.
         Time "time",
         /// As much as the work would take at full speed.
         Work "work",
     } [Time Work Work Work Work Work Work Work];
 
-    cpuset_hotplug: CpusetHotplug "CPUSET_HOTPLUG" "When domains are built anew for a CPU that leaves or comes." "cpuset_update_active_cpus(), v6.10" {
+    cpuset_hotplug: CpusetHotplug "CPUSET_HOTPLUG" "When domains are rebuilt for a CPU that goes offline or online." "cpuset_update_active_cpus(), v6.10" {
         /// By a work item, once it is gone or there.
         Later "later",
         /// While it leaves or comes.
         AtOnce "at_once",
     } [Later Later Later Later Later AtOnce AtOnce AtOnce];
 
-    pelt_sums: PeltSums "PELT_SUMS" "How the sums of a queue follow when load is taken off its averages." "update_cfs_rq_load_avg(), detach_entity_load_avg(), __update_sa()" {
+    pelt_sums: PeltSums "PELT_SUMS" "How the sums of a queue follow when load is removed from its averages." "update_cfs_rq_load_avg(), detach_entity_load_avg(), __update_sa()" {
         /// By as much, not below zero; group changes use the full series as divider.
         Plain "plain",
         /// They are what the averages come to; only the utilisation of tasks that left asleep is taken off by as much.
@@ -636,7 +636,7 @@ rules! {
         Floor "floor",
     } [Plain Plain Floor32 Floor32 Floor32 Floor32 Floor32 Floor];
 
-    pipe_wake: PipeWake "PIPE_WAKE" "Whom a read wakes of those that wait to write to a pipe, and a write of those that wait to read." "pipe_read(), pipe_write(), fs/pipe.c; obeyed by the engine" {
+    pipe_wake: PipeWake "PIPE_WAKE" "Which waiting writers a read of a pipe wakes, and which waiting readers a write wakes." "pipe_read(), pipe_write(), fs/pipe.c; obeyed by the engine" {
         /// All, when a page was freed or anything written.
         All "all",
         /// All, when the pipe was full or empty before.
