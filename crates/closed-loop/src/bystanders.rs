@@ -13,7 +13,7 @@ use schedlab_workload::{CpuList, Did, SchedAttr, Start, TaskSpec, Workload, Work
 
 use crate::course::{Course, Courses};
 
-/// The courses of kernel threads beside a program, from the start of the program.
+/// The courses of kernel threads that ran with a program, from the start of the program.
 #[derive(Clone, Debug, Default)]
 pub struct Bystanders {
     begin: Time,

@@ -68,7 +68,7 @@ pub struct Figures {
 pub struct Begun {
     /// When it began.
     pub at: Option<Time>,
-    /// Kernel threads that ran beside it.
+    /// Kernel threads that ran with it.
     pub bystanders: Bystanders,
     /// The CPU of the task that created the first new one.
     pub cpu: Option<CpuId>,

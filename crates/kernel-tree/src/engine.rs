@@ -60,7 +60,7 @@ pub struct Read {
     pub vruntime: u64,
     /// Asleep, but still queued.
     pub sched_delayed: bool,
-    /// Woken, and on its way to the queue of its CPU.
+    /// Woken, but not yet on the queue of its CPU.
     pub waking: bool,
     /// Never woken yet.
     pub is_new: bool,

@@ -42,7 +42,7 @@ pub enum Operation {
     Shares { group: usize, shares: u64 },
     /// The quota of a group changes: us per period in us.
     Quota { group: usize, period: u64, quota: Option<u64> },
-    /// A group counts as SCHED_IDLE beside its siblings, or no longer.
+    /// A group counts as SCHED_IDLE among its siblings, or no longer.
     IdleGroup { group: usize, idle: bool },
     /// A task requests a slice, ns; 0 for the kernel's own.
     Slice { cpu: CpuId, task: usize, slice: u64 },

@@ -110,7 +110,7 @@ impl IdlePredictor {
         self.average_ns.min(next_timer)
     }
 
-    /// Notes an idle time that has ended.
+    /// Records an idle time that has ended.
     #[inline]
     pub fn note(&mut self, idle_ns: u64) {
         self.average_ns = (self.average_ns + idle_ns.min(IdlePredictor::CAP_NS)) / 2;

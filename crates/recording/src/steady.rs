@@ -1,8 +1,8 @@
 //! A clock that never goes back.
 //!
 //! The clock of one recording does not go back, but one file may contain several recordings, and a damaged line may
-//! contain any time. Averages and virtual times cannot be rewound. So time stands still for a small step back, and
-//! after a large one continues from where it was. Time also stands still for a single event far ahead of its
+//! contain any time. Averages and virtual times cannot be rewound. So time stops for a small step back, and
+//! after a large one continues from where it was. Time also stops for a single event far ahead of its
 //! neighbours; only if the next event is also there has the time really passed.
 
 use schedlab_units::{Duration, Time};
@@ -13,7 +13,7 @@ const RESET: Duration = Duration::millis(100);
 /// A larger step forward counts only if two events confirm it, and then begins another recording too.
 const LEAP: Duration = Duration::secs(86_400);
 
-/// No recording is longer. After that time stands still, while sums of virtual times are still far from overflow.
+/// No recording is longer. After that, time stops, while sums of virtual times are still far from overflow.
 const LONGEST: Duration = Duration::secs(30 * 86_400);
 
 /// No clock gets this far, which is 146 years: a later time is damaged.

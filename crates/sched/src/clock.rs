@@ -14,7 +14,7 @@ use crate::{CfsRq, CfsRqId, Curr, Feature, PeltClock, Pressure, Rq, Sched};
 pub(crate) const PELT_EPOCH: u64 = 1 << 30;
 
 impl Sched {
-    /// Brings the clocks of a CPU to `now`.
+    /// Advances the clocks of a CPU to `now`.
     ///
     /// Kernel: update_rq_clock(), update_rq_clock_task(), kernel/sched/core.c, v6.12.
     #[inline]
@@ -141,7 +141,7 @@ impl Sched {
         queue.clock_pelt(&self.rqs[queue.cpu])
     }
 
-    /// What [`Sched::cfs_rq_clock_pelt`] would be if the clock of the CPU were brought to `now`.
+    /// What [`Sched::cfs_rq_clock_pelt`] would be if the clock of the CPU were advanced to `now`.
     pub(crate) fn cfs_rq_clock_pelt_at(&self, cfs: CfsRqId, now: Time) -> u64 {
         let queue = self.cfs(cfs);
         let rq = &self.rqs[queue.cpu];
@@ -210,7 +210,7 @@ impl Rq {
         }
     }
 
-    /// What the clock of the averages makes of time that a task ran.
+    /// Converts time that a task ran to the clock of the averages.
     #[inline]
     fn scaled_delta(&self, delta: u64) -> u64 {
         if self.cpu_capacity_orig == 1024 && self.freq_scale == 1024 {

@@ -348,7 +348,7 @@ impl Sched {
         (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
     }
 
-    /// Gives a sleeping task the lag that it brings from an unknown past, within its bound. Does nothing under CFS, or
+    /// Sets the lag that a sleeping task has from an unknown past, within its bound. Does nothing under CFS, or
     /// if the task is still queued.
     pub fn set_lag(&mut self, task: TaskId, owed: Duration) {
         let se = SeId(task.0);
@@ -534,7 +534,7 @@ mod tests {
 
     #[test]
     fn a_task_that_is_moved_leaves_the_averages_at_its_dequeue_or_at_the_change_of_cpu() {
-        // Two tasks of load 1024; b is moved. v4.13 notes its load as removed, for the next update.
+        // Two tasks of load 1024; b is moved. v4.13 records its load as removed, for the next update.
         let loads = |kernel: &str| {
             let mut drawn = draw(kernel, "1x1x2 | 0[a* b] 1[]");
             let b = drawn.task("b");

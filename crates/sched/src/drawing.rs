@@ -63,7 +63,7 @@ impl Drawn {
         NewTask::plain(self.sched.rqs.len())
     }
 
-    /// Makes a task, off its queue, with `cpu` as its last CPU.
+    /// Creates a task, off its queue, with `cpu` as its last CPU.
     pub(crate) fn make(&mut self, name: &str, cpu: CpuId) -> TaskId {
         let nr_cpus = self.sched.rqs.len();
         let (policy, name) = match name.strip_prefix("idle:") {

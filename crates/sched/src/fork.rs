@@ -13,7 +13,7 @@ use crate::{
 const SLICE: core::ops::RangeInclusive<u64> = 100_000..=100_000_000;
 
 impl Sched {
-    /// Makes a task; `apply_fork` then chooses its CPU and queues it. It starts on the
+    /// Creates a task; `apply_fork` then chooses its CPU and queues it. It starts on the
     /// CPU of its parent, or on the first it may use.
     ///
     /// Kernel: sched_fork(), sched_cgroup_fork(), kernel/sched/core.c; task_fork_fair(), kernel/sched/fair.c, v6.1, v6.12.
@@ -69,7 +69,7 @@ impl Sched {
         spec.allowed.iter().find(active).unwrap_or_else(|| spec.allowed.first().unwrap_or_default())
     }
 
-    /// Gives a child its place in virtual time, where that is done at fork.
+    /// Places a child in virtual time, in kernels that do so at fork.
     ///
     /// Kernel: task_fork_fair(), kernel/sched/fair.c, v6.1, v6.10.
     fn task_fork_fair(&mut self, child: TaskId, cpu: CpuId, parent: Option<TaskId>, now: Time) {

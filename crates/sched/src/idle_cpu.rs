@@ -71,7 +71,7 @@ impl Sched {
         shared.is_some_and(|shared| self.domains.shared[shared.0 as usize].has_idle_cores)
     }
 
-    /// Notes whether some core of the CPU's last-level cache may be wholly idle.
+    /// Records whether some core of the CPU's last-level cache may be wholly idle.
     ///
     /// Kernel: set_idle_cores(), kernel/sched/fair.c, v6.12.
     pub fn set_idle_cores(&mut self, cpu: CpuId, may_be: bool) {

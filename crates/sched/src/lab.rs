@@ -84,7 +84,7 @@ impl Lab {
         NewTask::plain(self.sched.rqs.len())
     }
 
-    /// Makes a task and queues it on a CPU.
+    /// Creates a task and queues it on a CPU.
     pub(crate) fn fork(&mut self, name: &str, cpu: u16, spec: NewTask) -> TaskId {
         let now = self.time();
         let parent = self.sched.rqs[CpuId(cpu)].curr.task();

@@ -100,7 +100,7 @@ impl Sched {
         self.update_floor(cfs);
     }
 
-    /// What runs stays in the average around which it is placed, with its new weight.
+    /// The running entity stays in the average around which it is placed, with its new weight.
     ///
     /// Kernel: reweight_entity(), kernel/sched/fair.c, v6.17, v6.18, v6.19.
     fn reweight_placing(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight) {

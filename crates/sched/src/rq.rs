@@ -39,7 +39,7 @@ pub struct Rq {
     pub nr_running: u32,
     /// Root util_est: sum over queued tasks.
     pub util_est_enqueued: u32,
-    /// What runs.
+    /// The running task, or idle.
     pub curr: Curr,
     /// Wake-ups queued by other CPUs, in order of arrival.
     pub wake_list: Vec<TaskId>,
@@ -65,7 +65,7 @@ pub struct Rq {
     pub clock_pelt_idle: u64,
     /// v6.3+: clock when the CPU went idle.
     pub clock_idle: u64,
-    /// Interrupt time not yet taken off clock_task.
+    /// Interrupt time not yet subtracted from clock_task.
     pub irq_time_pending: u64,
     /// When newly idle balancing began; 0 when not idle.
     pub idle_stamp: u64,

@@ -133,7 +133,7 @@ pub trait Scheduler {
     ) -> Option<CpuId>;
     /// The same for a task that is not queued.
     fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time);
-    /// Brings a sleeping task's averages up to the clock of its queue.
+    /// Updates a sleeping task's averages to the clock of its queue.
     fn sync_load_avg(&mut self, task: TaskId);
     /// Charges the running task of a task's queue.
     fn update_curr_of(&mut self, cpu: CpuId, task: TaskId, now: Time);

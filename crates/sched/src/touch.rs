@@ -69,12 +69,12 @@ impl Clone for Looked {
 }
 
 impl Looked {
-    /// Notes from now on.
+    /// Starts recording.
     pub fn of(nr_cpus: usize) -> Looked {
         Looked(vec![0; nr_cpus.div_ceil(64)].into_iter().map(AtomicU64::new).collect())
     }
 
-    /// A run queue is examined. Deciders only read the state, so this is noted separately; no other thread does so
+    /// A run queue is examined. Deciders only read the state, so this is recorded separately; no other thread does so
     /// at the same time.
     #[inline]
     pub(crate) fn note(&self, cpu: CpuId) {

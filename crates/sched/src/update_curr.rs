@@ -112,7 +112,7 @@ impl Sched {
         }
     }
 
-    /// Gives an entity that has used up its request a new one.
+    /// Sets a new request for an entity that has used up its last one.
     ///
     /// Kernel: update_deadline(), kernel/sched/fair.c, v6.12.
     #[inline]

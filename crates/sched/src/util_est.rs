@@ -66,7 +66,7 @@ impl Sched {
         }
     }
 
-    /// A task goes to sleep: makes its estimate follow what it used.
+    /// A task goes to sleep: updates its estimate by its utilisation.
     ///
     /// Kernel: util_est_update(), kernel/sched/fair.c, v6.1, v6.12, v7.2; util_est_dequeue() in v5.5.
     pub fn util_est_update(&mut self, task: TaskId, cpu: CpuId, sleep: bool) {

@@ -1,6 +1,6 @@
 //! The one window through which a decision reads the state.
 //!
-//! A [`View`] gives a decider its run queues and notes which were examined. The simulator uses this to charge
+//! A [`View`] shows a decider its run queues and records which were examined. The simulator uses this to charge
 //! the scan, and an explanation to list the CPUs passed over.
 
 use alloc::vec::Vec;
@@ -30,7 +30,7 @@ macro_rules! refusals {
 refusals! {
     /// Something runs or is queued there.
     Busy = "BUSY",
-    /// A remote wake-up is on its way there.
+    /// A remote wake-up is pending there.
     WakePending = "WAKE_PENDING",
     /// Its virtual CPU is preempted.
     VcpuPreempted = "VCPU_PREEMPTED",
@@ -272,20 +272,20 @@ impl<'a> View<'a> {
         self.examined.get()
     }
 
-    /// Notes the number that decides, for explanations; the last one noted counts.
+    /// Records the number that decides, for explanations; the last one recorded counts.
     #[inline]
     pub fn decided_by(&self, name: &'static str, value: i64) {
         self.number.set(Some((name, value)));
     }
 
-    /// Notes whether the placement of a new task depends on averages.
+    /// Records whether the placement of a new task depends on averages.
     #[inline]
     pub(crate) fn leans_if(&self, averages: bool) {
         let leans = self.leans.get();
         self.leans.set(Leans { averages: leans.averages | averages, ..leans });
     }
 
-    /// Notes that a CPU was preferred because it went idle last, at this time.
+    /// Records that a CPU was preferred because it went idle last, at this time.
     #[inline]
     pub(crate) fn leans_on_stamp(&self, stamp: u64) {
         let leans = self.leans.get();
@@ -297,12 +297,12 @@ impl<'a> View<'a> {
         self.leans.get()
     }
 
-    /// Takes the number noted last.
+    /// Takes the number recorded last.
     pub fn take_number(&self) -> Option<(&'static str, i64)> {
         self.number.take()
     }
 
-    /// The number noted last.
+    /// The number recorded last.
     pub fn number(&self) -> Option<(&'static str, i64)> {
         self.number.get()
     }
@@ -313,7 +313,7 @@ impl<'a> View<'a> {
         self.passed_over.is_some()
     }
 
-    /// Notes that a CPU was passed over because it is not idle.
+    /// Records that a CPU was passed over because it is not idle.
     pub fn refuse_busy(&self, cpu: CpuId) {
         if self.passed_over.is_some() {
             let rq = self.rq(cpu);
@@ -322,7 +322,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Notes that a CPU was passed over.
+    /// Records that a CPU was passed over.
     #[inline]
     pub fn refuse(&self, cpu: CpuId, refused: Refused) {
         if let Some(list) = self.passed_over {

@@ -2,7 +2,7 @@
 //!
 //! A recorded machine comes with three texts: `domains.txt`, each file below /sys/kernel/debug/sched/domains
 //! with its content; `schedstat.txt`, which has the span of every domain; and the kernel log of
-//! `sched_verbose`, which also has the groups. Each check returns one sentence per difference, none if equal.
+//! `sched_verbose`, which also has the groups. Each check returns one sentence per difference, and nothing if equal.
 
 use std::collections::BTreeMap;
 

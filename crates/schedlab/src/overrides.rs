@@ -168,7 +168,7 @@ impl Scenario {
     /// The same on another machine.
     ///
     /// # Errors
-    /// A CPU that a task asks for and the machine does not have.
+    /// A CPU that a task requests and the machine does not have.
     pub fn set_machine(&mut self, mut machine: Machine) -> Result<(), Error> {
         setting::set_constants(&mut machine, &self.settings)?;
         for row in &mut self.rows {

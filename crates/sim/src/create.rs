@@ -74,7 +74,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Makes a task from a spec; it inherits from its parent what the spec leaves open.
+    /// Creates a task from a spec; it inherits from its parent what the spec leaves open.
     fn make(&mut self, spec: SpecId, parent: Option<TaskId>) -> TaskId {
         let task = self.workload.task(spec);
         let inherited = parent.map(|parent| {
@@ -169,7 +169,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.places.expect_tasks(count);
     }
 
-    /// Makes a task in the scheduler and in the engine.
+    /// Creates a task in the scheduler and in the engine.
     pub fn make_task(&mut self, new: &NewTask, birth: Birth) -> TaskId {
         let id = self.sched.new_task(new, birth.parent, self.now);
         debug_assert_eq!(id.index(), self.tasks.len(), "both number tasks alike");

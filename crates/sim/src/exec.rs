@@ -82,7 +82,7 @@ impl<S: Scheduler> Engine<'_, S> {
             ns = point.0;
             self.cpus[cpu].resched_at = Some(self.now + Duration(overhead + ns));
         } else if self.tasks[task.index()].spins_for.is_some() {
-            // It spins until another task ends that. An event after all that work would stay in the queue for good.
+            // It spins until another task ends that. An event after all that work would stay in the queue for ever.
             return;
         }
         self.arm(cpu, self.now + Duration(overhead + ns));

@@ -21,7 +21,7 @@ use crate::engine::Engine;
 const HIERARCHY: i32 = 0;
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Makes the workload's groups.
+    /// Creates the workload's groups.
     pub fn make_groups(&mut self) {
         // The task that starts the workload creates its groups, in memory of its own node.
         let first = self.workload.roots().find_map(|spec| self.workload.task(spec).start_cpu);

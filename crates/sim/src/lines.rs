@@ -101,7 +101,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Makes a line on the node where the kernel allocates it.
+    /// Creates a line on the node where the kernel allocates it.
     fn find_line(&mut self, tg: TgId, index: usize) {
         let lines = &mut self.lines;
         if index >= lines.lines.len() {

@@ -183,7 +183,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Gives a mutex back: the first that spins has it, at once or when its turn comes if it is still free then, and the
+    /// Releases a mutex: the first spinner has it, at once or when its turn comes if it is still free then, and the
     /// first waiter is woken.
     pub fn unlock_kernel(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
         let holds = &mut self.tasks[task.index()].holds;

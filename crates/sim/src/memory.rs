@@ -278,7 +278,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Gives every flow its rate.
+    /// Sets the rate of every flow.
     pub fn share_bandwidth(&mut self) {
         self.memory.dirty = false;
         let flows = self.memory.flows.clone();

@@ -54,7 +54,7 @@ impl Noise {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Makes the sources of noise; each waits for its first time.
+    /// Creates the sources of noise; each waits for its first time.
     pub fn make_noise(&mut self, noise: Noise) {
         self.noise = noise;
         if noise.per_cpu > Duration::ZERO {

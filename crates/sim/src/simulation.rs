@@ -117,7 +117,7 @@ impl<'a> Simulation<'a> {
     /// The same with changes from outside while it runs.
     ///
     /// # Errors
-    /// A CPU that the machine lacks, none left online, or a rule that does not exist.
+    /// A CPU that the machine does not have, no CPU left online, or a rule that does not exist.
     pub fn changes(self, changes: Vec<Timed>) -> Result<Self, SimError> {
         let topology = &self.machine.topology;
         let nr_specs = self.workload.tasks.len();

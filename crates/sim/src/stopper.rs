@@ -59,7 +59,7 @@ impl<S: Scheduler> Engine<'_, S> {
         stopper
     }
 
-    /// Makes a thread of the kernel that waits for work.
+    /// Creates a thread of the kernel that waits for work.
     pub fn make_kthread(
         &mut self,
         policy: Policy,

@@ -73,7 +73,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A CPU on its way to idle switches to its idle task, whether or not it has looked everywhere.
+    /// A CPU on its way to idle switches to its idle task, whether or not it has searched everywhere.
     pub fn arrives_at_idle(&mut self, cpu: CpuId) {
         let Some(leaving) = self.cpus[cpu].leaving else { return };
         let (until, awake_at) = (self.cpus[cpu].idle_since, self.cpus[cpu].awake_at);

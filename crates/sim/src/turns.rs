@@ -36,7 +36,7 @@ const PAUSED: u64 = 10_000;
 /// The turns of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
-    /// Whose turn it is, or was last.
+    /// The CPU whose turn it is, or was last.
     at: CpuId,
     /// Whether a CPU has the turn.
     taken: bool,
@@ -143,7 +143,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Gives the turn to the next CPU that has something to do.
+    /// Passes the turn to the next CPU that has something to do.
     fn pass_turn(&mut self) {
         let Some(turns) = &self.turns else { return };
         let (last, nr_cpus) = (turns.at.index(), self.machine.topology.nr_cpus());

@@ -76,7 +76,7 @@ impl<S: Scheduler> Engine<'_, S> {
             }
         }
         let Some((_, next)) = next else {
-            // None can look at the moment: each tries again when it runs.
+            // No spinner is on a CPU now: each tries again when it runs.
             while let Some(spinner) = self.objects.mutexes[id.index()].next_spinner() {
                 self.end_spin_after(spinner, Stage::Lock(id), self.atomic());
             }

@@ -124,7 +124,7 @@ pub struct Answer {
     pub seeds: u64,
     /// Parts that have any effect.
     pub at_work: Vec<usize>,
-    /// Parts that matter, the largest effect first; none if the kernels do not differ in this figure.
+    /// Parts that matter, the largest effect first; empty if the kernels do not differ in this figure.
     pub culprits: Vec<Culprit>,
     /// Share of the change that the set as a whole explains, on fresh seeds.
     pub share: f64,

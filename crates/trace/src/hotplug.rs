@@ -18,7 +18,7 @@ use crate::event::{Event, Kind};
 use crate::kthread::bound_kthread;
 use crate::state::TaskState;
 
-/// How far a CPU is on its way offline or online.
+/// How far a CPU has come in going offline or online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hotplug {
     /// No more tasks may come, except kernel threads bound to it.

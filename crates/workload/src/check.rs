@@ -101,7 +101,7 @@ pub enum Fault {
         /// The mutex.
         mutex: String,
     },
-    /// A lock that is never given back.
+    /// A lock that is never released.
     #[error("the task ends while it holds mutex \"{mutex}\"")]
     HeldAtExit {
         /// The mutex.

@@ -10,7 +10,7 @@ use schedlab_topology::{CpuId, CpuMask, NR_CPUS_MAX};
 pub struct CpuList(Vec<CpuId>);
 
 impl CpuList {
-    /// The given CPUs, in any order; none if there are none.
+    /// The given CPUs, in any order; `None` if there are none.
     pub fn new(cpus: impl IntoIterator<Item = CpuId>) -> Option<CpuList> {
         let mut cpus: Vec<CpuId> = cpus.into_iter().collect();
         cpus.sort_unstable();

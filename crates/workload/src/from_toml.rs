@@ -169,7 +169,7 @@ impl Swept {
     }
 }
 
-/// The models of `with`, which run beside the measured one.
+/// The models of `with`, which run together with the measured one.
 fn background(table: &Object) -> Result<Vec<Swept>, WorkloadError> {
     let Some(entry) = table.get("with")? else { return Ok(Vec::new()) };
     let values = match &entry.value.kind {

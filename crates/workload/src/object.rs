@@ -59,7 +59,7 @@ pub enum MutexKind {
     Spin {
         /// CPU time that a task spins for it before it sleeps.
         spin: Duration,
-        /// How long it then sleeps before it tries again; zero: until the lock is given back.
+        /// How long it then sleeps before it tries again; zero: until the lock is released.
         sleep: Duration,
     },
 }

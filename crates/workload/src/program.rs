@@ -263,7 +263,7 @@ pub enum Op {
     },
     /// Changes the allowed CPUs.
     SetCpus {
-        /// The new set; none stands for every CPU.
+        /// The new set; `None` means every CPU.
         cpus: Option<CpuListId>,
     },
     /// Changes policy, priority, slice and clamps.
@@ -273,7 +273,7 @@ pub enum Op {
     },
     /// Moves to another group.
     SetGroup {
-        /// The group; none stands for the root.
+        /// The group; `None` means the root.
         group: Option<GroupId>,
     },
     /// Acts on another task, as root may from outside: on the one that was made last of its kind, if it has not ended.
@@ -300,7 +300,7 @@ pub enum Op {
     Mark {
         /// What it says.
         label: LabelId,
-        /// A number beside it.
+        /// A number that goes with it.
         value: i64,
     },
 

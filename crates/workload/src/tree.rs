@@ -17,7 +17,7 @@ pub(crate) struct Value {
 /// What a value is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// A key stood alone.
+    /// A key without a value.
     Absent,
     Null,
     Bool(bool),

@@ -268,7 +268,7 @@ impl Shadow {
     }
 
     /// The virtual time of a task is known from others: it is alone in its queue, so its lag is zero, or the floor
-    /// follows it. A task that may have had a delayed sleeper beside it may still be owed something.
+    /// follows it. A task that may have had a delayed sleeper queued with it may still be owed something.
     pub fn steady(&mut self, task: TaskId) {
         if !self.sched.task(task).policy.is_fair() {
             return;

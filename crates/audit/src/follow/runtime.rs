@@ -109,7 +109,7 @@ fn read_before(shadow: &Shadow, task: TaskId, runtime: u64, now: Time) -> Time {
     Time(now.0 - passed.saturating_sub(runtime).min(held))
 }
 
-/// The groups of a task are charged by the clock when a task is queued beside them, which is no event. What they were
+/// The groups of a task are charged by the clock when a task is queued with them, which is no event. What they were
 /// charged since their task's last charge is taken into account when that task is charged for a span that began then.
 fn groups_since(shadow: &mut Shadow, task: TaskId, began: u64, clock: u64) {
     let Charged { when, pinned, .. } = shadow.known(task).charged;
@@ -229,7 +229,7 @@ mod tests {
         };
         let before = ran(&shadow);
         let since = |shadow: &Shadow| [0, 1].map(|level| (ran(shadow)[level] - before[level]) / 1000);
-        // A task is queued beside the group.
+        // A task is queued with the group.
         shadow.sched.update_rq_clock(CpuId(0), us(1600));
         shadow.sched.update_curr(shadow.sched.root_cfs_id(CpuId(0)));
         assert_eq!(since(&shadow), [0, 600]);

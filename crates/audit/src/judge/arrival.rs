@@ -147,7 +147,7 @@ pub fn possible(
     found
 }
 
-/// The tasks that wait in the same queue beside these two, with their errors. Under EEVDF they move the average that
+/// The other tasks that wait in the same queue as these two, with their errors. Under EEVDF they move the average that
 /// decides eligibility.
 fn others(shadow: &Shadow, spare: &mut Spare, cfs: CfsRqId, running: SeId, woken: SeId) -> Vec<(SeId, i64)> {
     let mut others = std::mem::take(&mut spare.others);

@@ -41,7 +41,7 @@ pub struct Moved {
     pub to: CpuId,
 }
 
-/// What caused a move; `asked`: the source's stopper was asked for one. `ahead` contains the events that follow.
+/// What caused a move; `asked`: the source's stopper was requested. `ahead` contains the events that follow.
 pub fn occasion<'a>(
     shadow: &Shadow,
     asked: bool,
@@ -228,7 +228,7 @@ impl Pass {
         entry.on_rq && entry.cpu == from && entry.allowed.contains(to) && !runs
     }
 
-    /// Tries other counts of failed passes. They allow a pass to take hot or large tasks, and in the end to ask for the
+    /// Tries other counts of failed passes. They allow a pass to take hot or large tasks, and in the end to request the
     /// stopper. The source CPU, now `src`, depends only on whether any pass failed, or more than are needed to ignore
     /// cache hotness.
     fn with_failures(

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::millis(10);
 impl<S: Listener> Audit<S> {
     /// A sleeper whose dequeue was delayed has left its queue, so its CPU has picked a task. If the sleeper could not
     /// come before the running task, and that task only leaves next, then the running task had already left, with the
-    /// lag that it had beside the sleeper.
+    /// lag that it had with the sleeper queued.
     pub(crate) fn let_go(&mut self, sleeper: TaskId, now: Time) {
         let cpu = self.shadow.sched.task(sleeper).cpu;
         if self.tries(Reading::LeftAlready)

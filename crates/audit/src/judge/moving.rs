@@ -123,7 +123,7 @@ impl<S: Listener> Audit<S> {
         .collect()
     }
 
-    /// A stopper is woken. If it moves a task, the decision to ask for it is judged now: once the stopper runs, the
+    /// A stopper is woken. If it moves a task, the decision to request it is judged now: once the stopper runs, the
     /// interrupted task no longer does.
     pub(crate) fn stopper_asked(&mut self, event: &Event, comm: Comm, of: CpuId) {
         if !comm.as_bytes().starts_with(b"migration/") {

@@ -19,8 +19,8 @@ impl<S: Listener> Audit<S> {
     /// A waiting real-time or deadline task is moved, by the CPU on which it waits or by the one that pulls it.
     pub(crate) fn judge_push(&mut self, event: &Event, moved: Moved) {
         if self.shadow.sched.class_of(moved.task) == Class::Dl {
-            // Only a task with budget is pushed. The timer that replenishes it asks the running task to make way and
-            // then pushes.
+            // Only a task with budget is pushed. The timer that replenishes it requests preemption of the running task
+            // and then pushes.
             self.shadow.replenish(moved.task, event.time);
             if self.shadow.sched.curr_class(moved.from) < Class::Dl {
                 self.asked_in_vain(moved.from);

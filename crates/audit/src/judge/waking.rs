@@ -366,7 +366,7 @@ impl<S: Listener> Audit<S> {
         preempt
     }
 
-    /// A waker charges a task. If it wakes a delayed sleeper queued beside that task, or whose group is, it has
+    /// A waker charges a task. If it wakes a delayed sleeper queued with that task, or whose group is, it has
     /// evaluated the sleeper's lag before and requeued it accordingly.
     ///
     /// Kernel: ttwu_runnable(), kernel/sched/core.c; requeue_delayed_entity(), kernel/sched/fair.c, v6.12.

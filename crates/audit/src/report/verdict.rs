@@ -23,7 +23,7 @@ pub enum Decision {
     Exec,
     /// Which task runs next.
     Pick,
-    /// Whether a task that arrives interrupts the running one, and why a task had to make way.
+    /// Whether an arriving task preempts the running one, and why a task was preempted.
     Preempt,
     /// Which task is moved from where to where.
     Balance,

@@ -251,7 +251,7 @@ fn scenarios_are_listed_and_run_by_their_names() {
     assert!(text.contains("answer p99"), "{text}");
 }
 
-/// An idle CPU beside three tasks that are bound to its neighbour, and three that could use it.
+/// An idle CPU, three tasks that are bound to its neighbour, and three that could use it.
 #[test]
 fn findings_of_one_cause_are_one_and_ways_out_are_run() {
     let text = "machine = \"1x1x4x1:cluster=2\"\nkernels = [\"v7.1\"]\n[workload]\nname = \"beside\"\nduration = \"200ms\"\n\

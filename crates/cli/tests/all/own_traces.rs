@@ -290,7 +290,7 @@ fn isolated_cpus_run_the_tasks_sent_there_and_spread_none() {
     }
 }
 
-/// Deadline tasks that overrun their budgets, beside others.
+/// Deadline tasks that overrun their budgets, with other tasks.
 const OVER_BUDGET: &str = r#"
 machine = "1x1x2"
 kernels = ["v6.12"]
@@ -338,7 +338,7 @@ fn a_task_out_of_budget_is_known_by_what_runs_without_it() {
     }
 }
 
-/// Tasks that change their class while they run, beside more tasks than CPUs.
+/// Tasks that change their class while they run, with more tasks than CPUs.
 const CLASSES: &str = r#"
 machine = "1x2x4"
 kernels = ["v6.12"]

@@ -16,7 +16,7 @@ pub(super) struct Left {
     pub comm: Comm,
     pub prio: i32,
     pub state: TaskState,
-    /// It is runnable, and no task was queued beside it since it began.
+    /// It is runnable, and no task was queued with it since it began.
     pub unasked: bool,
     /// A stopper comes next, which preempts even a deadline task with budget.
     pub for_stopper: bool,
@@ -187,7 +187,7 @@ impl Learner {
         }
     }
 
-    /// Whether a task gives up its CPU although no task was queued beside it.
+    /// Whether a task gives up its CPU although no task was queued with it.
     pub(super) fn makes_way_unasked(&mut self, event: &Event) -> bool {
         match event.kind {
             Kind::SchedWakeup { target_cpu: cpu, .. }

@@ -166,7 +166,7 @@ impl IdleWhileWaiting {
     }
 }
 
-/// Time lost beside idle CPUs.
+/// Time lost while CPUs were idle.
 struct BesideIdle {
     span: Duration,
     /// The CPUs that were idle last.
@@ -501,7 +501,7 @@ mod tests {
         );
     }
 
-    /// Hogs on two CPUs beside one that is idle: the cause is the same whichever of them waits.
+    /// Hogs on two CPUs while one is idle: the cause is the same whichever of them waits.
     #[test]
     fn waits_beside_the_same_idle_cpu_are_of_one_cause() {
         let script = "0 0 idle switch R a-1\n 0 1 idle switch R b-2\n 0 2 idle switch R x-9\n \

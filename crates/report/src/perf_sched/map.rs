@@ -132,7 +132,7 @@ impl<F: FnMut(&MapRow)> Map<F> {
         if pid != Pid::IDLE {
             self.next = self.next.next();
         }
-        // perf remembers the tasks that records named; none names the idle tasks.
+        // perf remembers the tasks that records named; no record names the idle tasks.
         self.tasks.insert(pid, Task { letters, comm, is_new: !is_shown && pid != Pid::IDLE });
         true
     }

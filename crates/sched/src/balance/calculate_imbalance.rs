@@ -62,7 +62,7 @@ impl LbEnv<'_> {
         if amount != 0 && tolerated == 0 { Reason::LbNumaAllowed } else { even }
     }
 
-    /// Both groups are or become overloaded: bring them to the average of the domain.
+    /// Both groups are or become overloaded: moves both to the average of the domain.
     fn even_load(&mut self, sds: &mut SdLbStats) -> Reason {
         if sds.local.group_type < GroupType::Overloaded {
             sds.local.avg_load = sds.local.load_per_capacity();

@@ -157,8 +157,8 @@ impl LbEnv<'_> {
         se.avg.load_avg * self.view.cfs_rq_h_load(cfs) / (left + 1)
     }
 
-    /// Notes that a task is detached, and the effect on the loads of the remaining tasks: its dequeue updates its load
-    /// and that of its queue before it is removed.
+    /// Records that a task is detached, and the effect on the loads of the remaining tasks: its dequeue updates its
+    /// load and that of its queue before it is removed.
     ///
     /// Kernel: detach_task(), dequeue_entity(), migrate_task_rq_fair(), kernel/sched/fair.c, v6.12 and v4.13.
     fn detach(&mut self, task: TaskId) {

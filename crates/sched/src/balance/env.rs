@@ -91,7 +91,7 @@ pub(super) struct Detached {
     pub off: u64,
     /// The queue's average before that, after its update.
     pub aged: Option<u64>,
-    /// Up to v4.14: noted, to be subtracted at the next update of the average.
+    /// Up to v4.14: recorded, to be subtracted at the next update of the average.
     pub noted: u64,
 }
 

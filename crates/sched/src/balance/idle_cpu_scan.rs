@@ -33,7 +33,7 @@ impl Sched {
 }
 
 impl LbEnv<'_> {
-    /// Notes the limit if this pass examined a whole last-level cache, or a domain with all capacities that has its
+    /// Records the limit if this pass examined a whole last-level cache, or a domain with all capacities that has its
     /// own.
     ///
     /// Kernel: update_idle_cpu_scan(), kernel/sched/fair.c, v7.2 and v6.1.

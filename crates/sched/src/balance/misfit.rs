@@ -14,7 +14,7 @@ impl Sched {
         util_fits_cpu(&View::new(self, now, None), task, self.task_util_est(task), cpu) > 0
     }
 
-    /// Notes the load of the running task if it would do better on another CPU.
+    /// Records the load of the running task if another CPU would suit it better.
     ///
     /// Kernel: update_misfit_status(), kernel/sched/fair.c, v6.1 and v6.12.
     #[inline]
@@ -41,7 +41,7 @@ impl Sched {
             || allowed.any(|other| capacity(other) > capacity(cpu))
     }
 
-    /// Whether a misfit task was noted that another CPU may take.
+    /// Whether a misfit task was recorded that another CPU may take.
     ///
     /// Kernel: check_misfit_status(), kernel/sched/fair.c, v6.1 and v6.12.
     pub(super) fn check_misfit_status(&self, cpu: CpuId, sd: &SchedDomain) -> bool {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn on_the_largest_cpu_nobody_can_help() {
-        // Noted on a small CPU, on a large one, and on a small one without access to large ones; then the CPU that
+        // Recorded on a small CPU, on a large one, and on a small one without access to large ones; then the CPU that
         // requests help.
         let noted = |kernel: &str| {
             let mut drawn = draw(kernel, "1x1x4:capacity=0-1/446 | 0[a*] 1[c*] 2[b*]");

@@ -131,7 +131,7 @@ impl Domains {
         let id = |i: usize| SdId(first + i as u32);
         let lowest = |flag| tree.iter().position(|sd: &SchedDomain| sd.flags.has(flag)).map(id);
         let highest = |flag| {
-            // A flag that a domain lacks is not searched above it.
+            // If a domain does not have a flag, domains above it are not searched for it.
             tree.iter().take_while(|sd: &&SchedDomain| sd.flags.has(flag)).count().checked_sub(1)
         };
         let mut cut = no_domain(cpu);

@@ -94,7 +94,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Gives all domains of all CPUs their groups. `trees` holds each CPU's domains, lowest first.
+    /// Builds the groups of all domains of all CPUs. `trees` holds each CPU's domains, lowest first.
     pub(super) fn build(&mut self, trees: &mut PerCpu<Vec<SchedDomain>>) {
         for level in 0..self.levels.len() {
             if self.levels[level].flags.has(SdFlags::NUMA) {

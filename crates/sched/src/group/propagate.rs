@@ -8,7 +8,7 @@ use crate::pelt::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, add_positive};
 use crate::{CfsRqId, Feature, PeltClock, PeltSums, Sched, SeId, TgId, UpdateFlags};
 
 impl Sched {
-    /// Notes a change of a queue for the level above.
+    /// Records a change of a queue for the level above.
     ///
     /// Kernel: add_tg_cfs_propagate(), kernel/sched/fair.c, v6.12.
     #[inline]

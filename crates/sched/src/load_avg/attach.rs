@@ -85,7 +85,7 @@ impl Sched {
         self.aged_blocked(self.cfs(cfs).avg.last_update_time, cfs, se).util_avg
     }
 
-    /// A sleeper leaves its queue: notes its load for the queue's next update.
+    /// A sleeper leaves its queue: records its load for the queue's next update.
     ///
     /// Kernel: remove_entity_load_avg(), kernel/sched/fair.c, v6.12.
     pub fn remove_entity_load_avg(&mut self, se: SeId) {

@@ -65,7 +65,7 @@ impl ForkFacts {
         self.cpus.extend(cpus);
     }
 
-    /// Gives a CPU other averages.
+    /// Replaces the averages of a CPU.
     #[inline]
     pub fn set_averages(&mut self, sched: &Sched, cpu: CpuId, load: u64, runnable: u64, util: u64) {
         let facts = &mut self.cpus[cpu.index()];

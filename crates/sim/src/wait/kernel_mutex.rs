@@ -8,9 +8,9 @@
 //! A task that finds it locked spins behind those that spin already, as long as the owner is on a CPU and the spinner's
 //! own CPU has no request to reschedule; otherwise it sleeps at the end of the waiters. A released lock goes to the
 //! first spinner, and the first waiter is woken as well: it stays a waiter until it has the lock. If it finds the lock
-//! taken again it asks to be handed it, may spin for it beside the others, and then gets it next, asleep or not.
+//! taken again it requests a handover, may spin for it with the others, and then gets it next, asleep or not.
 //!
-//! If CPUs execute in turn the first spinner stands still at that moment, and can only check the lock when its turn
+//! If CPUs execute in turn the first spinner is not executing at that moment, and can only check the lock when its turn
 //! comes: until then the lock is free, and the task that executes may take it.
 //!
 //! Left out: that elsewhere, too, another may take the lock between the end of one owner and the first

@@ -18,7 +18,7 @@ pub(crate) struct Pool<W> {
     idle: Vec<TaskId>,
     /// Workers awake: woken, or at work and not asleep in it.
     running: u32,
-    /// Workers made so far.
+    /// Workers created so far.
     made: u32,
     /// Whether a running worker keeps others asleep.
     managed: bool,
@@ -47,7 +47,7 @@ impl<W> Pool<W> {
         self.check()
     }
 
-    /// A worker asks for work, having finished or just begun; `None` sends it to sleep.
+    /// The next work for a worker that has finished or just begun; `None` sends it to sleep.
     pub fn next(&mut self, worker: TaskId) -> Option<W> {
         let item = self.items.pop_front();
         if item.is_none() {

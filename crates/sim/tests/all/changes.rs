@@ -225,7 +225,7 @@ fn a_group_has_no_more_than_its_quota_under_any_kernel() {
     }
 }
 
-/// How long a bound hog of 100 ms takes beside a source of interrupts on its CPU.
+/// How long a bound hog of 100 ms takes with a source of interrupts on its CPU.
 fn beside_interrupts(every_us: u64, hard_us: u64, soft_us: u64, machine: &Machine) -> Duration {
     let kernel = Kernel::parse("v6.12").unwrap();
     let mut w = WorkloadBuilder::new("test");

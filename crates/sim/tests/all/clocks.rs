@@ -9,7 +9,7 @@ use schedlab_trace::{Event, Kind, NullSink, Sink};
 use schedlab_units::Duration;
 use schedlab_workload::{Completion, DeviceSpec, Dist, ProgramBuilder, TaskSpec, WorkloadBuilder};
 
-/// Virtual time, in tenths of a ms, until so many tasks of one program have ended.
+/// Virtual time, in tenths of a ms, until `tasks` tasks of one program have ended.
 fn elapsed(machine: &Machine, tasks: usize, program: impl Fn(&mut ProgramBuilder)) -> u64 {
     let mut w = WorkloadBuilder::new("test");
     let program = w.program("t", |p| program(p));
@@ -129,7 +129,7 @@ fn sleeps(readers: usize, host: Duration) -> (u64, Duration) {
 fn a_disk_of_the_host_is_done_before_its_reader_sleeps_or_when_time_goes_on_to_a_timer() {
     let (none, short) = sleeps(1, Duration(1));
     assert!(none == 0 && short < Duration::millis(3), "{none} in {short}");
-    // Nothing else executes while the host works: time goes on to the next timer at once, some ms ahead.
+    // Nothing else executes while the host works: time advances to the next timer at once, some ms ahead.
     let (all, long) = sleeps(1, Duration::micros(50));
     assert!(all == 50 && long > Duration::millis(50), "{all} in {long}");
     // The others execute meanwhile.

@@ -3,7 +3,7 @@
 //! The machine has no idle states and every price of the kernel is a round number, so
 //! the times can be worked out by hand: a system call 1 us, a wake-up 2, a switch 10,
 //! going to sleep 1, an interrupt between CPUs 5 (or 5 until an idle CPU that watches
-//! its flags goes on), a timer's interrupt 1, no timer slack.
+//! its flags continues), a timer's interrupt 1, no timer slack.
 
 use expect_test::{Expect, expect};
 use schedlab_machine::Machine;

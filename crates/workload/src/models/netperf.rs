@@ -1,6 +1,6 @@
 //! Clients and servers that send each other messages over sockets of one host: netperf, tbench.
 //!
-//! Each client has a server. In `rr` one request and one reply are under way; in `stream` the client sends as long as
+//! Each client has a server. In `rr` one request and one reply are in transit; in `stream` the client sends as long as
 //! the socket has room. Sending costs the way through the network stack on the sender's CPU, which on a loopback device
 //! ends at the receiver's socket: `stack` for each packet, in the kernel.
 //!

@@ -21,7 +21,7 @@ use crate::{
 
 /// How often rt-app lets one task be forked before it aborts.
 const FORKS_MAX: i32 = 1024;
-/// Block of work between two looks at the clock in `runtime`.
+/// Block of work between two reads of the clock in `runtime`.
 const RUNTIME_BLOCK: Duration = Duration::micros(32);
 /// One `write()` to /dev/null, which copies nothing.
 const NULL_WRITE: Duration = Duration::nanos(200);
