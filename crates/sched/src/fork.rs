@@ -23,7 +23,8 @@ impl Sched {
         id
     }
 
-    /// The same, in the slot of a dead task, which is gone after that: its number refers to the new task from now on.
+    /// The same, in the slot of a dead task, which no longer exists after that: its number refers to the new task from
+    /// now on.
     ///
     /// # Panics
     ///
@@ -108,7 +109,7 @@ pub(crate) fn clamp_slice(slice: u64) -> u64 {
 }
 
 impl Task {
-    /// Dead, in no queue and on no CPU: nothing of the scheduler's holds it any more.
+    /// Dead, in no queue and on no CPU: nothing in the scheduler refers to it any more.
     pub fn is_gone(&self) -> bool {
         self.state == TaskState::Dead && !self.on_rq && !self.on_cpu
     }

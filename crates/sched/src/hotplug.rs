@@ -52,7 +52,7 @@ impl Sched {
         }
     }
 
-    /// The work item runs, if domains are left to it, once a CPU is gone or there.
+    /// The work item runs, if domains are left to it, once a CPU is offline or online.
     ///
     /// Kernel: cpuset_hotplug_workfn(), kernel/cgroup/cpuset.c, v6.1.
     pub fn cpuset_hotplug_work(&mut self) {
@@ -73,7 +73,7 @@ impl Sched {
         self.unthrottle_offline(cpu);
     }
 
-    /// A CPU is gone: whatever is still queued there moves away, but for kernel threads that are bound to it.
+    /// A CPU is offline: everything that is still queued there moves away, except kernel threads that are bound to it.
     ///
     /// Kernel: sched_cpu_dying(), migrate_tasks(), kernel/sched/core.c, v5.5, v6.12.
     pub fn cpu_dying(&mut self, cpu: CpuId, now: Time) {

@@ -97,8 +97,8 @@ impl Sched {
         }
     }
 
-    /// While it is still of its old class a task gets the weight of its new policy; one of nice 0 has that of nice 0 above the
-    /// fair class too.
+    /// While it is still of its old class a task gets the weight of its new policy; one of nice 0 has the weight of
+    /// nice 0 above the fair class too.
     ///
     /// Kernel: __setscheduler_params(), set_load_weight(), kernel/sched/core.c, v6.1, v6.12.
     fn set_load_weight(&mut self, task: TaskId, policy: Policy) {

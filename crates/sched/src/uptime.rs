@@ -54,8 +54,8 @@ impl Sched {
         self.nohz_next_balance = jiffy + 1;
     }
 
-    /// Lets the last pass over each domain before `at` be as long ago as `draw` says: on a quiet machine less than the time
-    /// between two passes of a busy CPU, else less than that of an idle one.
+    /// Sets the age of the last pass over each domain before `at` as `draw` says: on a quiet machine less than the
+    /// time between two passes of a busy CPU, else less than that of an idle one.
     pub fn was_balanced(&mut self, at: Time, lately: Lately, mut draw: impl FnMut() -> u64) {
         let jiffy = self.jiffies(at);
         if lately == Lately::Fresh {

@@ -82,7 +82,8 @@ pub(crate) fn check_cpus(
     })
 }
 
-/// The first line with a key about CPUs and this number in its value, alone or inside a range, or with an operation that names it.
+/// The first line with a key about CPUs and this number in its value (alone or inside a range), or with an operation
+/// that names it.
 fn line_naming(text: &str, cpu: CpuId) -> Option<usize> {
     let holds = |value: &str| {
         let parts = value.split(|c: char| !c.is_ascii_digit() && c != '-').filter(|part| !part.is_empty());

@@ -1,15 +1,15 @@
 //! Writing to pipes and sockets, and reading from them.
 //!
-//! A call on a pipe holds the pipe's mutex for part of its time; what it moves is there, or
-//! gone, when it gives the mutex back, and only then it wakes those that wait:
+//! A call on a pipe holds the pipe's mutex for part of its time. The data that it moves has arrived, or been taken,
+//! when it releases the mutex, and only then does it wake the waiting tasks:
 //!
 //! ```text
 //!   |-- mutex --|== copy, held ==|-- wake, update times, return to user --|
 //! ```
 //!
-//! The order of the two unheld parts does not matter to anyone, so both are paid at the end.
-//! A call that finds nothing to do sleeps without the mutex, and looks before it takes
-//! it again. A call on a socket is one moment and takes its time after.
+//! The order of the two unheld parts does not matter, so both are paid at the end. A call that finds nothing to do
+//! sleeps without the mutex, and checks again before it takes it. A call on a socket happens at one moment and takes
+//! its time afterwards.
 //!
 //! Kernel: pipe_read(), pipe_write(), fs/pipe.c, v4.13, v5.5, v6.12; unix_stream_sendmsg(),
 //! unix_stream_read_generic(), net/unix/af_unix.c.

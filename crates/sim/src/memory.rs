@@ -3,7 +3,8 @@
 //! A page has no node until it is touched; then it is on the node of the CPU that touched it. From a second later on
 //! NUMA balancing passes over all memory, and pages found on another node than their task are moved to the task's node
 //! (`page_scan`). A task that passes over memory in order is a flow: it progresses in bytes, at the rate that the
-//! machine's bandwidth gives it beside the other flows. All rates are recomputed whenever a flow begins, ends or moves.
+//! machine's bandwidth allows it among the other flows. All rates are recomputed whenever a flow begins, ends or
+//! moves.
 
 use schedlab_machine::{ByteRate, Flow, Mechanism, ONE, Rate, Work, at_random, latency, swept};
 use schedlab_sched::Scheduler;

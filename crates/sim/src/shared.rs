@@ -50,7 +50,8 @@ pub(crate) struct Places {
     pub lines: SharedLines,
     nr_cpus: usize,
     counts: Counts,
-    /// Where channels, their wait queues, mutexes, conditions, semaphores, barriers, words and regions begin, and tasks behind them.
+    /// Where channels, their wait queues, mutexes, conditions, semaphores, barriers, words and regions begin, and
+    /// tasks after them.
     begins: [usize; 9],
     /// What looking at one CPU took in the last balance pass of each CPU, ns.
     pass_cpu: PerCpu<u64>,

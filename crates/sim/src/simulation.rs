@@ -143,8 +143,8 @@ impl<'a> Simulation<'a> {
         Limits { until: engine.began + self.limit, events: self.events, tasks: self.tasks, when_warm: false }
     }
 
-    /// The same, whose time begins when its figures stand still: the mark `steady`. A workload waits for that that has a
-    /// duration, or a warm-up and a window of its own.
+    /// The same, but time begins when the figures have settled: the mark `steady`. Only a workload that has a
+    /// duration, or a warm-up and a window of its own, waits for that.
     #[must_use]
     pub fn settle(self) -> Self {
         Simulation { settles: true, ..self }

@@ -41,7 +41,7 @@ impl Pids {
         self.table[place] = task.0 + 1;
     }
 
-    /// A task is gone; its pid may belong to another task by now.
+    /// A task no longer exists; its pid may belong to another task by now.
     pub fn forget(&mut self, pid: Pid, task: TaskId) {
         if self.get(pid) != Some(task) {
             return;

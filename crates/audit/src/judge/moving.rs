@@ -57,7 +57,7 @@ impl<S: Listener> Audit<S> {
             }
             Occasion::Pass(by, idle) => {
                 if idle == IdleType::NewlyIdle && self.shadow.sched.rqs[by].curr == Curr::Idle {
-                    // It has picked its next task, so delayed sleepers on its queue are gone.
+                    // It has picked its next task, so delayed sleepers have left its queue.
                     self.shadow.sched.choose_next(by);
                 }
                 let asked = Asked { by, idle, active: false };

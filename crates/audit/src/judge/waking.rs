@@ -29,7 +29,7 @@ use crate::unknown::list::{Reading, Unknown};
 const LEARNED_BESIDE: [Unknown; 4] =
     [Unknown::SyncFlag, Unknown::IdleScanLimit, Unknown::Loads, Unknown::IdleCores];
 
-/// An exiting task that wakes the tasks waiting for its end is gone within this time.
+/// An exiting task that wakes the tasks waiting for its end has left within this time.
 const EXIT_PATIENCE: Duration = Duration::micros(3);
 
 /// A switch is usually complete within this time after its event.

@@ -419,7 +419,8 @@ fn averages_do_not_go_astray_where_many_end() {
         assert!(count("fork", "agrees") > 5000, "{kernel}");
         assert!(count("fork", "differs") <= most, "{kernel}: {}", count("fork", "differs"));
         assert!(count("wakeup", "differs") <= 20, "{kernel}: {}", count("wakeup", "differs"));
-        // 125 of v7.2, when an ended task was assumed to continue its old turn, and a request to belong to a task that had left.
+        // 125 of v7.2, when an ended task was assumed to continue its old turn, and a request to belong to a task that
+        // had left.
         assert!(count("preempt", "differs") <= 25, "{kernel}: {}", count("preempt", "differs"));
     }
 }

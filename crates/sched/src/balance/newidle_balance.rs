@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn the_next_pass_is_due_by_the_interval_before_this_one_or_after_it() {
-        // A pass that moves a task brings an interval of 64 ms back to the shortest, 2 ms for two CPUs. Ticks take 4 ms.
+        // A pass that moves a task resets an interval of 64 ms to the shortest, 2 ms for two CPUs. Ticks take 4 ms.
         let due = |kernel: &str| {
             let mut drawn = draw(kernel, "1x1x2 | 0[] 1[a* b]");
             let sched = &mut drawn.sched;

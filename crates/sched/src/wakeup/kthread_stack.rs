@@ -11,8 +11,8 @@ use crate::{Curr, Feature, View};
 
 use super::Wakeup;
 
-/// Whether the wakee may queue behind the kthread that wakes it. The idle task is such a kthread too; that is seen when a
-/// task was queued on its CPU without a request to switch.
+/// Whether the wakee may queue behind the kthread that wakes it. The idle task is such a kthread too; this shows when
+/// a task was queued on its CPU without a request to switch.
 ///
 /// Kernel: select_idle_sibling(), kernel/sched/fair.c, v5.6, v6.12.
 pub(super) fn may_stack(view: &View, wakeup: &Wakeup, prev: CpuId) -> bool {

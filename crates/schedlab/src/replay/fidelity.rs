@@ -85,7 +85,8 @@ pub struct Fidelity {
     pub nr_cpus: usize,
     /// The kernel.
     pub kernel: String,
-    /// The scheduler of sched_ext that made the recording, if one did. The fair class replays it, which is not its own kernel.
+    /// The sched_ext scheduler that made the recording, if one did. The fair class replays it, although it did not
+    /// make the decisions of the recording.
     pub sched_ext: Option<String>,
     /// The form of the replay.
     pub form: Form,

@@ -262,7 +262,8 @@ mod tests {
         assert_eq!(judge(-0.3, 0.2), Figure::Number(-0.3));
     }
 
-    /// A share of cycles of 4 % that was published as 5 % is a fifth too low, and a change of -4 % a point above one of -5 %.
+    /// A share of cycles of 4 % that was published as 5 % is a fifth too low, and a change of -4 % is one point above
+    /// one of -5 %.
     #[test]
     fn only_what_follows_from_other_columns_is_off_by_points() {
         let given = |number| Given {

@@ -1,7 +1,7 @@
-//! Time adds up: what a task is charged while it is on a CPU is no more than the time
-//! it was there, and the way there from the last wake-up or move to that CPU, whose clock the
-//! scheduler may have gone by, or from the last charge of the task that ran before. A throttled task that is let
-//! go on may be charged from any time on at which its CPU idled. The rest is what interrupts stole.
+//! Time adds up: the time charged to a task while it is on a CPU is no more than the time it was there, plus the time
+//! since the last wake-up or move to that CPU, whose clock the scheduler may have used, or since the last charge of
+//! the task that ran before. A throttled task that continues may be charged from any time at which its CPU idled. The
+//! rest is what interrupts stole.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -109,7 +109,7 @@ fn nobody_is_moved_to_a_cpu_that_left_meanwhile() {
     }
 }
 
-/// Two hogs, a thread of the kernel bound to CPU 1, and a task that takes that CPU out of use for 100 ms, and then its own, the
+/// Two hogs, a kernel thread bound to CPU 1, and a task that takes that CPU offline for 100 ms, and then its own, the
 /// last one.
 #[test]
 fn a_task_takes_cpus_out_of_use_and_brings_them_back() {

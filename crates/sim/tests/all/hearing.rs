@@ -23,7 +23,8 @@ fn run(machine: &str, workload: &Workload, see: impl FnMut(&Event)) -> Time {
     outcome.began
 }
 
-/// A task of a busy CPU sleeps to the very time of a tick, as a thread of the kernel or not: what happens then, and in whose time.
+/// A task of a busy CPU, a kernel thread or not, sleeps until exactly the time of a tick: what happens then, and who
+/// pays for it.
 #[test]
 fn timers_of_kernel_threads_expire_in_the_softirq_of_a_tick() {
     let at_tick = |kthread: bool| {

@@ -267,8 +267,8 @@ fn a_barrier_is_spun_at_and_then_slept_on() {
 
 #[test]
 fn what_tasks_share_comes_from_where_it_was_written() {
-    // 3840 bytes are 60 lines, six at a time: ten times the way. The cache gives a second reader its neighbour's copy, a copy that is
-    // still good takes nothing, and the next write calls all back.
+    // 3840 bytes are 60 lines, six at a time: ten times the latency. The cache gives a second reader its neighbour's
+    // copy, a copy that is still valid takes no time, and the next write invalidates all of them.
     let body = |w: &mut WorkloadBuilder| {
         let (shared, read) = (w.region("shared", 1 << 20), w.label("read"));
         bound(w, "writer", 0, |p| {

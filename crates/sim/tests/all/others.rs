@@ -1,4 +1,4 @@
-//! What tasks do to each other and to groups while they run: where a hog is, and how much of a CPU it has, before and after.
+//! What tasks do to each other and to groups while they run: where a hog is, and its share of a CPU, before and after.
 
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
@@ -19,7 +19,8 @@ struct Did {
     cpus: Vec<u16>,
 }
 
-/// Runs what follows on two CPUs for 100 ms, with a task on CPU 1 that does `act` after 50 ms; what "a" did before and after.
+/// Runs `tasks` on two CPUs for 100 ms, with a task on CPU 1 that does `act` after 50 ms; returns what "a" did before
+/// and after.
 fn halves(kernel: &str, tasks: &str, act: &str) -> [Did; 2] {
     let text = format!(
         "[workload]\nduration = \"100ms\"\n{tasks}\n[[workload.task]]\nname = \"root\"\ncpus = \"1\"\nstart_cpu = 1\n\
