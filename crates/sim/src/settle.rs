@@ -1,21 +1,21 @@
 //! Running an endless workload until its figures settle.
 //!
-//! State that is slow reaches its level long after a short run is over: averages take a tenth of a second, and the
-//! bound of idle searches is set by passes of the cache's domain, which a large busy machine makes every other second. So
-//! a run that settles begins nearer to the end: after a while the bound is set from how busy each cache was found to
-//! be, as a pass then would, and anew after each span, as CPUs that search less are busy otherwise. From there on spans of
-//! time are compared until one is like the one before:
+//! Slow state reaches its level long after a short run is over: averages take a tenth of a second, and the bound of
+//! idle searches is set by passes of the cache's domain, which a large busy machine makes every other second. So a run
+//! that settles begins nearer to the end: after a while the bound is set from how busy each cache was found to be, as
+//! a pass then would, and again after each span, as CPUs that search less have other work. From there on spans of time
+//! are compared until one is like the one before:
 //!
 //! ```text
 //!   begun |--- first look ---| guess |-- span --| guess |-- span --| guess |-- span --| steady, what counts begins
 //!                                        wake-ups and switches alike? ^
 //! ```
 //!
-//! A workload with a duration waits from its start on. A model that has a warm-up and a window of its own waits at the end
-//! of its warm-up: the task that marks the beginning of the window sleeps for another span instead.
+//! A workload with a duration waits from its start. A model that has a warm-up and a window of its own waits at the
+//! end of its warm-up: the task that marks the beginning of the window sleeps for another span instead.
 //!
 //! Left out: other slow state, such as intervals of domains that no pass has doubled yet, and averages of tasks, which
-//! begin with what the kernel gives a new task.
+//! begin with the kernel's values for a new task.
 
 use schedlab_sched::Scheduler;
 use schedlab_topology::CpuId;
