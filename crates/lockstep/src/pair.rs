@@ -226,8 +226,13 @@ impl Pair {
             }
             Operation::Policy { cpu, task, policy } if self.lives(*task) => {
                 let (ours, theirs) = self.tasks[*task];
-                let (number, prio, dl) = numbers(*policy, self.sched.task(ours).nice);
-                self.kernel.set_policy(*cpu, theirs, number, prio, dl).is_ok_and(|()| {
+                let entry = self.sched.task(ours);
+                let (number, prio, mut parameters) = numbers(*policy, entry.nice);
+                // sched_setscheduler(2) hands on the slice that the task has requested.
+                if entry.se.custom_slice && matches!(policy, Policy::Normal | Policy::Batch) {
+                    parameters[0] = entry.se.slice;
+                }
+                self.kernel.set_policy(*cpu, theirs, number, prio, parameters).is_ok_and(|()| {
                     self.sched.set_policy(*cpu, ours, *policy, now);
                     true
                 })

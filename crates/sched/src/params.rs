@@ -54,15 +54,16 @@ impl Sched {
     }
 
     /// Sets the policy of a task, at the request of the task running on `by`. Among fair policies that changes no
-    /// priority, so no reschedule is requested.
+    /// priority, so no reschedule is requested. As with sched_setscheduler(2) a slice that the task has requested stays.
     ///
-    /// Kernel: __sched_setscheduler(), kernel/sched/syscalls.c, v6.12.
+    /// Kernel: _sched_setscheduler(), __sched_setscheduler(), kernel/sched/syscalls.c, v6.12.
     pub fn set_policy(&mut self, by: CpuId, task: TaskId, policy: Policy, now: Time) {
         let old = self.task(task).policy;
         let cpu = self.task(task).cpu;
         // A slice that is not requested counts as another than the task has: the task is dequeued and queued again.
-        let asks_for_slice =
-            matches!(policy, Policy::Normal | Policy::Batch) && self.kernel.has(Feature::CustomSlice);
+        let asks_for_slice = matches!(policy, Policy::Normal | Policy::Batch)
+            && self.kernel.has(Feature::CustomSlice)
+            && !self.task(task).se.custom_slice;
         let same = old == policy && !asks_for_slice;
         if same {
             return self.update_rq_clock(cpu, now);
@@ -257,6 +258,25 @@ mod tests {
             v6.12..v7.2: 992 1010
             v7.3: 1010 1010"#]]
         .assert_eq(&by_kernel("", averages));
+    }
+
+    #[test]
+    fn a_requested_slice_stays_when_the_policy_changes_and_setting_the_same_policy_then_does_nothing() {
+        let slices = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let (b, sched) = (drawn.task("b"), &mut drawn.sched);
+            sched.set_slice(b, Some(20_000_000), NOW);
+            let mut after = |policy: Policy| {
+                let avg = &mut sched.se_mut(SeId(b.0)).avg;
+                (avg.load_sum, avg.load_avg) = (46_000, 1_010);
+                sched.set_policy(CpuId(0), b, policy, NOW);
+                let se = sched.se(SeId(b.0));
+                format!("{} {}", se.slice / 1_000_000, se.avg.load_avg)
+            };
+            format!("{}, {}", after(Policy::Batch), after(Policy::Batch))
+        };
+        assert_eq!(slices("v6.12"), "20 992, 20 1010");
+        assert_eq!(slices("v7.2"), "20 992, 20 1010");
     }
 
     #[test]

@@ -51,11 +51,17 @@ impl Sched {
         tg
     }
 
-    /// Changes a group's weight, in 64-bit scale.
+    /// Changes a group's weight, in 64-bit scale. An idle group keeps the weight that it has.
     ///
     /// Kernel: sched_group_set_shares(), kernel/sched/fair.c, v6.12.
     pub fn set_shares(&mut self, tg: TgId, shares: u64, now: Time) {
         assert!(tg != TgId::ROOT, "the root group has no weight");
+        if !self.tg(tg).idle {
+            self.give_shares(tg, shares, now);
+        }
+    }
+
+    fn give_shares(&mut self, tg: TgId, shares: u64, now: Time) {
         let shares = shares.clamp(MIN_SHARES, MAX_SHARES);
         if self.tg(tg).shares == shares {
             return;
@@ -85,7 +91,7 @@ impl Sched {
         self.tgs[tg.0 as usize].idle = idle;
         self.on_each_cpu(tg, |sched, _, cfs, se| sched.set_idle_on_cpu(cfs, se, idle));
         let shares = if idle { WEIGHT_IDLEPRIO << LOAD_SHIFT } else { NICE_0_LOAD };
-        self.set_shares(tg, shares, now);
+        self.give_shares(tg, shares, now);
     }
 
     fn set_idle_on_cpu(&mut self, cfs: CfsRqId, se: SeId, idle: bool) {
@@ -117,10 +123,28 @@ impl Sched {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use schedlab_topology::CpuId;
 
+    use crate::drawing::{NOW, draw};
     use crate::lab::{Lab, MS};
     use crate::{NICE_0_LOAD, NewTask, TgId};
+
+    #[test]
+    fn an_idle_group_gets_no_other_shares() {
+        let mut drawn = draw("v7.2", "1x1x1 | 0[a*]");
+        let sched = &mut drawn.sched;
+        let group = sched.new_group(TgId::ROOT, 2 * NICE_0_LOAD, CpuId(0), NOW);
+        let mut shares = Vec::new();
+        for idle in [false, true, false] {
+            sched.set_idle_group(group, idle, NOW);
+            shares.push(sched.tg(group).shares >> 10);
+            sched.set_shares(group, 512 << 10, NOW);
+            shares.push(sched.tg(group).shares >> 10);
+        }
+        assert_eq!(shares, [2048, 512, 3, 3, 1024, 512]);
+    }
 
     /// The last task of CPU 0 leaves while a group that is asleep is still queued there: the group leaves first, and a
     /// task that is pulled then joins an empty queue, where its lag does not matter.
