@@ -150,6 +150,7 @@ impl Task {
             dl_runtime: 0,
             dl_deadline: 0,
             dl_throttled: false,
+            dl_yielded: false,
             dl_non_contending: false,
             dl_inactive_at: None,
             throttle_work: false,

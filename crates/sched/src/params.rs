@@ -18,9 +18,12 @@ impl Sched {
         if old == nice {
             return;
         }
-        // Of no use until the task is fair again.
+        // Of no use until the task is fair again. The clock of its CPU is read, unless sched_change_begin() does that.
         if !self.task(task).policy.is_fair() {
             self.task_mut(task).nice = nice;
+            if !self.kernel.has(Feature::ClassLeavesFirst) {
+                self.update_rq_clock(self.task(task).cpu, now);
+            }
             return;
         }
         self.change_task(task, false, now, |sched| {
@@ -258,6 +261,22 @@ mod tests {
             v6.12..v7.2: 992 1010
             v7.3: 1010 1010"#]]
         .assert_eq(&by_kernel("", averages));
+    }
+
+    #[test]
+    fn a_nice_value_of_an_rt_task_reads_the_clock_of_its_cpu_or_does_not() {
+        let read = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let (b, sched) = (drawn.task("b"), &mut drawn.sched);
+            sched.set_policy(CpuId(0), b, Policy::Fifo(1), NOW);
+            let before = sched.rqs[CpuId(0)].clock;
+            sched.set_nice(b, 5, Time(NOW.0 + 500));
+            format!("{}", sched.rqs[CpuId(0)].clock - before)
+        };
+        expect![[r#"
+            v4.13..v6.12: 500
+            v7.2..v7.3: 0"#]]
+        .assert_eq(&by_kernel("", read));
     }
 
     #[test]

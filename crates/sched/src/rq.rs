@@ -123,6 +123,9 @@ pub struct Rq {
     pub rt_queue: Vec<TaskId>,
     /// Deadline tasks in order of deadline.
     pub dl_queue: Vec<TaskId>,
+    /// RT tasks see this CPU as one with a deadline task. Its first such task sets this. The last one that leaves clears
+    /// it, and so does a change of the highest RT priority, even beside a deadline task.
+    pub cpupri_higher: bool,
     /// The CPU last taken of several suitable ones for an RT or deadline task, or for a task with a new
     /// affinity (distribute_cpu_mask_prev).
     pub any_cpu: CpuId,
@@ -216,6 +219,7 @@ impl Rq {
             cfs_tasks: (None, None),
             rt_queue: Vec::new(),
             dl_queue: Vec::new(),
+            cpupri_higher: false,
             any_cpu: CpuId(0),
             rt_time: 0,
             rt_throttled: false,

@@ -135,7 +135,9 @@ impl Sched {
         let deadline = self.task(task).dl_deadline;
         let queue = &self.rqs[cpu].dl_queue;
         let at = queue.partition_point(|&other| !before(deadline, self.task(other).dl_deadline));
-        self.rqs[cpu].dl_queue.insert(at, task);
+        let rq = &mut self.rqs[cpu];
+        rq.cpupri_higher |= rq.dl_queue.is_empty();
+        rq.dl_queue.insert(at, task);
         self.add_nr_running(cpu, 1);
     }
 
@@ -144,6 +146,7 @@ impl Sched {
         let rq = &mut self.rqs[cpu];
         if let Some(at) = rq.dl_queue.iter().position(|&other| other == task) {
             rq.dl_queue.remove(at);
+            rq.cpupri_higher &= !rq.dl_queue.is_empty();
             rq.nr_running -= 1;
         }
     }
@@ -241,7 +244,10 @@ impl Sched {
             return;
         }
         let delta = self.update_curr_common(cpu);
-        if delta == 0 && !yields {
+        let entry = self.task_mut(task);
+        entry.dl_yielded |= yields;
+        let yielded = entry.dl_yielded;
+        if delta == 0 && !yielded {
             return;
         }
         if self.kernel.rules.pressure == Pressure::RtAvg {
@@ -250,10 +256,7 @@ impl Sched {
         let used = self.dl_scaled_delta_exec(cpu, delta);
         let left = &mut self.task_mut(task).dl_runtime;
         *left -= used as i64;
-        if yields {
-            *left = (*left).min(0);
-        }
-        if *left <= 0 {
+        if *left <= 0 || yielded {
             self.throttle_dl(cpu, task);
         }
         self.account_dl_as_rt(cpu, delta);
@@ -308,6 +311,9 @@ impl Sched {
         let now = self.rqs[self.task(task).cpu].clock;
         let entry = self.task_mut(task);
         let (runtime, _, period) = params(entry.policy);
+        if core::mem::take(&mut entry.dl_yielded) {
+            entry.dl_runtime = entry.dl_runtime.min(0);
+        }
         add_periods(&mut entry.dl_deadline, &mut entry.dl_runtime, period, runtime.max(1));
         entry.dl_throttled = false;
         if before(entry.dl_deadline, now) {
@@ -459,6 +465,21 @@ mod tests {
             v4.13..v6.12: 1000 us, dl; -3000 us, idle; 1000 us, dl
             v7.2..v7.3: 0 us, idle; 0 us, idle; 1000 us, dl"#]]
         .assert_eq(&found);
+    }
+
+    #[test]
+    fn a_task_that_yields_loses_the_rest_of_its_budget_only_with_the_next_one() {
+        let found = by_kernel("+NO_HRTICK_DL", |kernel| {
+            let (mut lab, task) = lab_with(kernel, 5, 10, 10);
+            lab.run(2 * MS);
+            let now = lab.time();
+            lab.sched.yield_task(CpuId(0), now);
+            lab.settle();
+            let yielded = state(&lab, task);
+            lab.run(8 * MS);
+            format!("{yielded}; {}", state(&lab, task))
+        });
+        assert_eq!(found, "v4.13..v7.3: 3000 us, idle; 5000 us, dl");
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Sched {
     ///
     /// Kernel: cpupri_set(), kernel/sched/cpupri.c, inc_dl_deadline(), kernel/sched/deadline.c, v6.12.
     fn cpupri(&self, cpu: CpuId) -> u8 {
-        if self.curr_class(cpu) == Class::Dl && self.kernel.rules.cpupri_dl == CpupriDl::Higher {
+        if self.rqs[cpu].cpupri_higher && self.kernel.rules.cpupri_dl == CpupriDl::Higher {
             return u8::MAX;
         }
         self.rqs[cpu].rt_queue.first().map_or(0, |&task| self.task(task).policy.rt_priority())
@@ -95,6 +95,32 @@ mod tests {
             format!("cpu {}, {}", placement.cpu.0, placement.reason.name())
         };
         expected.assert_eq(&by_kernel("", decided));
+    }
+
+    #[test]
+    fn a_cpu_with_a_deadline_task_is_low_again_once_an_rt_task_leaves_it() {
+        let levels = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let level = |lab: &Lab| match lab.sched.cpupri(CpuId(0)) {
+                u8::MAX => String::from("higher"),
+                level => format!("{level}"),
+            };
+            let policy = Policy::Deadline { runtime: 90 * MS, deadline: 100 * MS, period: 100 * MS };
+            let spec = NewTask { policy, ..lab.spec() };
+            let dl = lab.fork("dl", 0, spec);
+            let alone = level(&lab);
+            let rt = NewTask { policy: Policy::Fifo(10), ..lab.spec() };
+            let rt = lab.fork("rt", 1, rt);
+            lab.sched.insert_rt(CpuId(0), rt, false);
+            let beside = level(&lab);
+            lab.sched.remove_rt(CpuId(0), rt);
+            let left = level(&lab);
+            lab.sleep(dl);
+            format!("{alone}, {beside}, {left}, {}", level(&lab))
+        };
+        assert_eq!(levels("v5.5"), "0, 10, 0, 0");
+        assert_eq!(levels("v6.12"), "higher, 10, 0, 0");
+        assert_eq!(levels("v7.2"), "higher, 10, 0, 0");
     }
 
     #[test]

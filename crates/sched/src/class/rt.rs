@@ -49,7 +49,7 @@ impl Sched {
         }
     }
 
-    fn insert_rt(&mut self, cpu: CpuId, task: TaskId, head: bool) {
+    pub(super) fn insert_rt(&mut self, cpu: CpuId, task: TaskId, head: bool) {
         let priority = self.task(task).policy.rt_priority();
         let queue = &self.rqs[cpu].rt_queue;
         let at = queue.partition_point(|&other| {
@@ -58,8 +58,20 @@ impl Sched {
         });
         let overload = self.rt_overload();
         let queue = &mut self.rqs[cpu].rt_queue;
+        let before = queue.first().copied();
         queue.insert(at, task);
         self.nr_rt_overloaded += (queue.len() == overload) as u32;
+        self.highest_rt_changed(cpu, before, Some(task).filter(|_| at == 0).or(before));
+    }
+
+    /// RT tasks see a CPU by its highest RT priority again once that changes, whatever deadline tasks it has.
+    ///
+    /// Kernel: inc_rt_prio_smp(), dec_rt_prio_smp(), kernel/sched/rt.c, v6.12.
+    fn highest_rt_changed(&mut self, cpu: CpuId, before: Option<TaskId>, after: Option<TaskId>) {
+        let priority = |task: Option<TaskId>| task.map(|task| self.task(task).policy.rt_priority());
+        if priority(before) != priority(after) {
+            self.rqs[cpu].cpupri_higher = false;
+        }
     }
 
     /// Kernel: dequeue_task_rt(), kernel/sched/rt.c, v6.12.
@@ -71,12 +83,16 @@ impl Sched {
         }
     }
 
-    fn remove_rt(&mut self, cpu: CpuId, task: TaskId) {
+    pub(super) fn remove_rt(&mut self, cpu: CpuId, task: TaskId) {
         let overload = self.rt_overload();
         let queue = &mut self.rqs[cpu].rt_queue;
         let at = queue.iter().position(|&other| other == task).expect("the task is queued");
         queue.remove(at);
+        let after = queue.first().copied();
         self.nr_rt_overloaded -= (queue.len() + 1 == overload) as u32;
+        if at == 0 {
+            self.highest_rt_changed(cpu, Some(task), after);
+        }
     }
 
     /// Moves a task after the others of its priority, or before them.
