@@ -71,23 +71,14 @@ impl Disagreements {
         rules.iter().map(row).collect()
     }
 
-    /// A line for each.
+    /// A row for each, after a row of names, separated by tabs.
     pub fn list(&self) -> String {
-        let mut text = String::new();
-        let mut head = None;
+        let mut text =
+            "decision\tkernel\trecording\ttime_s\tcpu\ttask\tours\tthe_kernel's\twould_agree_if\n".to_owned();
         for decision in Decision::ALL {
-            for Disagreement { kernel, recording, verdict } in
-                self.0.iter().filter(|disagreement| disagreement.verdict.decision == decision)
-            {
-                if head.replace((decision, *kernel)) != Some((decision, *kernel)) {
-                    _ = write!(
-                        text,
-                        "\n## {} of {kernel}\n\n| recording | time, s | CPU | task | ours | the kernel's | would agree if |\n\
-                         |---|---|---|---|---|---|---|\n",
-                        decision.name()
-                    );
-                }
-                text += &line(recording, verdict);
+            let of_kind = self.0.iter().filter(|disagreement| disagreement.verdict.decision == decision);
+            for Disagreement { kernel, recording, verdict } in of_kind {
+                text += &format!("{}\t{kernel}\t{}", decision.name(), line(recording, verdict));
             }
         }
         text
@@ -152,7 +143,7 @@ fn line(recording: &str, verdict: &Verdict) -> String {
     let ours = verdict.ours.first().map_or_else(|| "-".to_owned(), |ours| choice(&ours.choice));
     let nearest = verdict.nearest.as_ref().map_or_else(|| "-".to_owned(), |nearest| nearest.to_string());
     format!(
-        "| {recording} | {time} | {cpu} | {comm}-{pid} | {ours} by {} | {} | {nearest} |\n",
+        "{recording}\t{time}\t{cpu}\t{comm}-{pid}\t{ours} by {}\t{}\t{nearest}\n",
         verdict.reason(),
         choice(kernel)
     )

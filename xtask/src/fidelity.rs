@@ -1,7 +1,7 @@
 //! `cargo xtask fidelity`: how often our rules agree with each recorded kernel, as a table.
 //!
 //! Audits every recording in `traces/` and writes the sums into `docs/fidelity.md`, a row for each of them into
-//! `docs/fidelity/audit-recordings.md`, and a line for each decision that differs into `docs/disagreements.md`. With
+//! `docs/fidelity/audit-recordings.md`, and a line for each decision that differs into `docs/disagreements.tsv`. With
 //! `--check` it compares with the documents: per kernel and kind of decision, agreement must match the document to some
 //! tenths of a percent.
 
@@ -36,12 +36,8 @@ const UNDECIDED_MAX: f64 = 5.0;
 
 /// The text above the table of nearest facts.
 const EXPLAINED: &str = "For each decision that differs, the smallest change to the audit's state that would have produced the kernel's \
-choice ([one by one](disagreements.md); [what the names mean](fidelity/hidden-facts.md#nearest-facts)): how many decisions it explains, its size in microseconds, and its size as a multiple of the error \
+choice ([one by one](disagreements.tsv); [what the names mean](fidelity/hidden-facts.md#nearest-facts)): how many decisions it explains, its size in microseconds, and its size as a multiple of the error \
 bound that the audit holds of that value.";
-
-/// The text above the list.
-const LISTED: &str = "# Every disagreement\n\nWritten by `cargo xtask fidelity`: each decision in the ordinary recordings of `traces/` that our rules \
-do not lead to,\nand the nearest fact that would have led there. What they have in common is in [fidelity.md](fidelity.md#why-decisions-differ).";
 
 /// Writes the sections and the list, or with `--check` compares them.
 ///
@@ -49,7 +45,7 @@ do not lead to,\nand the nearest fact that would have led there. What they have 
 /// A file that cannot be read or written, or a section that differs from the result.
 pub fn run(args: &[String]) -> Result<(), String> {
     let Tables { summary, recordings, list } = tables()?;
-    let listed = source::root().join("docs/disagreements.md");
+    let listed = source::root().join("docs/disagreements.tsv");
     if args.iter().any(|arg| arg == "--check") {
         let docs = read(&source::root().join(SUMMARY.document))?;
         check(&docs, &SUMMARY.with(&docs, &summary)?)?;
@@ -58,7 +54,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return match other {
             None if said.lines().count() == list.lines().count() => Ok(()),
             at => Err(format!(
-                "docs/disagreements.md:{}: the audits give another list; look why, then run `cargo xtask fidelity`",
+                "docs/disagreements.tsv:{}: the audits give another list; look why, then run `cargo xtask fidelity`",
                 at.map_or(0, |at| at + 1)
             )),
         };
@@ -166,7 +162,7 @@ fn tables() -> Result<Tables, String> {
         disagreements.by_rule(),
     );
     let columns = [&["kernel", "machine", "load"], &COLUMNS[..]].concat();
-    let list = format!("{LISTED}\n{}", disagreements.list());
+    let list = disagreements.list();
     Ok(Tables { summary, recordings: head(&columns) + &rows, list })
 }
 
