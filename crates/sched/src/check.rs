@@ -133,10 +133,9 @@ fn name(cfs: CfsRqId, queue: &CfsRq) -> String {
 }
 
 fn nr_queued(sched: &Sched) -> Option<String> {
-    sched.queues().find_map(|(id, queue)| {
-        let counted = if sched.is_flat() { sched.standing(id).len() } else { sched.entities(id).len() };
-        differ(name(id, queue), queue.nr_queued as usize, counted)
-    })
+    sched
+        .queues()
+        .find_map(|(id, queue)| differ(name(id, queue), queue.nr_queued as usize, sched.standing(id).len()))
 }
 
 fn timeline(sched: &Sched) -> Option<String> {

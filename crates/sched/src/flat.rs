@@ -11,14 +11,12 @@
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
+use crate::group::MIN_SHARES;
 use crate::weight::NICE_0_LOAD;
 use crate::{
-    CfsRqId, DequeueFlags, EnqueueFlags, FairPolicy, Feature, Kernel, LoadWeight, Sched, SeId, UpdateFlags,
-    UtilEstUpdate,
+    CfsRq, CfsRqId, DequeueFlags, EnqueueFlags, FairPolicy, Feature, Kernel, LoadWeight, Sched, SeId,
+    UpdateFlags, UtilEstUpdate,
 };
-
-/// Least weight of an entity, unscaled.
-const MIN_SHARES: u64 = 2;
 
 /// `value * old / new` in the kernel's integers.
 fn rescale(value: i64, old: u64, new: u64) -> i64 {
@@ -30,6 +28,14 @@ impl Kernel {
     #[inline]
     pub(crate) fn is_flat(&self) -> bool {
         self.has(Feature::FlatGroups) && self.rules.policy == FairPolicy::Eevdf
+    }
+}
+
+impl CfsRq {
+    /// How many entities compete in the time line of this queue, the running one included.
+    #[inline]
+    pub(crate) fn nr_competing(&self, kernel: &Kernel) -> u32 {
+        if kernel.is_flat() { self.h_nr_queued } else { self.nr_queued }
     }
 }
 
@@ -47,11 +53,10 @@ impl Sched {
         if self.is_flat() { self.root_cfs_id(self.cfs(cfs).cpu) } else { cfs }
     }
 
-    /// How many entities compete in the time line of a queue, the running one included.
+    /// [`CfsRq::nr_competing`].
     #[inline]
     pub(crate) fn nr_competing(&self, cfs: CfsRqId) -> u32 {
-        let queue = self.cfs(cfs);
-        if self.is_flat() { queue.h_nr_queued } else { queue.nr_queued }
+        self.cfs(cfs).nr_competing(&self.kernel)
     }
 
     /// Changes that number while an entity is placed.

@@ -16,6 +16,7 @@ use alloc::vec::Vec;
 use crate::{CfsRqId, SeId};
 
 pub(crate) use blank::{Blank, Stamp};
+pub(crate) use shares::MIN_SHARES;
 
 /// A task group. 0 is the root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,7 +91,7 @@ pub struct TaskGroup {
     /// Sum of the contributions of all CPUs; one counter, or one per node
     /// (`TG_LOAD_AVG_PER_NODE`).
     pub load_avg: Vec<i64>,
-    /// CGROUP_MODE: sum of the contributions of all CPUs to the average number of runnable tasks, times 1024.
+    /// CONCUR_SHARES: sum of the contributions of all CPUs to the average number of runnable tasks, times 1024.
     pub runnable_avg: i64,
     /// Node whose memory holds the group: that of the CPU that created it.
     pub home_node: u16,

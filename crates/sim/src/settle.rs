@@ -109,18 +109,19 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// Ends a span and begins another. True if it was like the one before, or the last that is tried.
     fn span_ends(&mut self, span: Duration) -> bool {
-        let counts = self.counts;
-        let account = self.account();
-        let Some((begun, from)) = self.settling.from.replace((counts, account.clone())) else { return false };
-        // How busy CPUs are depends on the limit, so the next pass finds another utilization.
-        self.guess(&account.since(&from), span);
-        let counts = [counts.wakeups - begun.wakeups, counts.switches - begun.switches];
-        let before = self.settling.before.replace(counts);
-        let stands = before.is_some_and(|before| alike(before, counts));
-        self.settling.spans += 1;
-        if stands || self.settling.spans == SPANS_MAX {
-            self.settling.settled = Some(Settled { after: self.now.since(self.began), stands });
+        let (counts, account) = (self.counts, self.account());
+        if let Some((begun, from)) = self.settling.from.take() {
+            // How busy CPUs are depends on the limit, so the next pass finds another utilization.
+            self.guess(&account.since(&from), span);
+            let of_span = [counts.wakeups - begun.wakeups, counts.switches - begun.switches];
+            let before = self.settling.before.replace(of_span);
+            let stands = before.is_some_and(|before| alike(before, of_span));
+            self.settling.spans += 1;
+            if stands || self.settling.spans == SPANS_MAX {
+                self.settling.settled = Some(Settled { after: self.now.since(self.began), stands });
+            }
         }
+        self.settling.from = Some((counts, account));
         self.settling.settled.is_some()
     }
 

@@ -258,12 +258,17 @@ impl Sched {
         }
     }
 
+    /// Whether a queued task runs at or below a level.
+    fn is_running(&self, cfs: CfsRqId) -> bool {
+        self.cfs(cfs).runs().is_some_and(|curr| self.se(curr).on_rq)
+    }
+
     /// Stops a queue, unless the pool has time after all. True if it is stopped.
     ///
     /// Kernel: throttle_cfs_rq(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     fn throttle_cfs_rq(&mut self, cfs: CfsRqId) -> bool {
         let per_task = self.kernel.has(Feature::BandwidthPerTask);
-        let running = self.cfs(cfs).runs().is_some_and(|curr| self.se(curr).on_rq);
+        let running = self.is_running(cfs);
         let target = if per_task && running { self.bandwidth_slice() } else { 1 };
         if self.assign_cfs_rq_runtime(cfs, target) {
             return false;
@@ -275,7 +280,7 @@ impl Sched {
     /// Handles a queue that is out of time.
     fn stop_cfs_rq(&mut self, cfs: CfsRqId) {
         let per_task = self.kernel.has(Feature::BandwidthPerTask);
-        let running = self.cfs(cfs).runs().is_some_and(|curr| self.se(curr).on_rq);
+        let running = self.is_running(cfs);
         let (tg, cpu) = (self.cfs(cfs).tg, self.cfs(cfs).cpu);
         self.tgs[tg.0 as usize].bandwidth.throttled_cfs_rq.push(cfs);
         for below in self.queues_below(tg, cpu) {

@@ -7,7 +7,7 @@
 use crate::{CfsRqId, Feature, Sched, SeId, TgId};
 
 /// Least weight of a group's entity, unscaled.
-const MIN_SHARES: u64 = 2;
+pub(crate) const MIN_SHARES: u64 = 2;
 
 impl Sched {
     /// Weight of the group's entity on the queue's CPU.

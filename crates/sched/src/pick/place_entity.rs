@@ -40,8 +40,7 @@ pub fn place_eevdf(
     let vslice = calc_delta_fair(slice, se.line_load());
     let mut zero_shift = 0;
     let mut lag = 0;
-    let others = if kernel.is_flat() { cfs_rq.h_nr_queued } else { cfs_rq.nr_queued };
-    if kernel.has(Feature::PlaceLag) && others > 0 {
+    if kernel.has(Feature::PlaceLag) && cfs_rq.nr_competing(kernel) > 0 {
         let weight = avg_vruntime_weight(&kernel.rules, cfs_rq, se.line_load().weight);
         let others = sums.weight.max(1);
         lag = match kernel.has(Feature::PlaceLagApart) {
