@@ -27,7 +27,7 @@ use schedlab_topology::{CpuId, Topology};
 use schedlab_trace::read::{Record, open};
 use schedlab_trace::{Comm, Event, Kept, Kind, Sink, Tee};
 use schedlab_units::{Duration, Pid, Time};
-use schedlab_workload::{Flips, Start};
+use schedlab_workload::{Flips, SpecId, Start};
 
 use schedlab::Error;
 
@@ -233,9 +233,11 @@ pub fn simulated(
     seed: u64,
 ) -> Result<Figures, Error> {
     let mut workload = program.model(machine.topology.nr_cpus(), begun.cpu)?;
-    for root in workload.tasks.iter_mut().filter(|task| task.start != Start::ByFork) {
-        root.flips = begun.flips;
-    }
+    workload.change_tasks(SpecId(0), |task| {
+        if task.start != Start::ByFork {
+            task.flips = begun.flips;
+        }
+    });
     let workload = begun.bystanders.beside(workload).map_err(|e| Error::new(e.to_string()))?;
     // The program that wrote the recording before was active until then.
     let past = Past { experience: begun.experience.clone(), lately: Lately::AtWork, ..Past::default() };

@@ -113,7 +113,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let new = NewTask { policy, nice, allowed, tg, kthread, process, slice };
         let comm = match parent {
             Some(parent) => self.tasks[parent.index()].comm,
-            None => Comm::new(task.name.as_bytes()),
+            None => Comm::new(self.workload.task_name(spec).as_bytes()),
         };
         let entry = self.workload.programs[task.program.index()].entry;
         let birth = Birth { comm, role: Role::Program, spec: Some(spec), entry, parent, stage: Stage::Fetch };
@@ -361,14 +361,14 @@ impl<S: Scheduler> Engine<'_, S> {
     pub fn own_comm(&mut self, cpu: CpuId, task: TaskId) {
         self.charge(cpu, self.paths.syscall);
         let Some(spec) = self.tasks[task.index()].spec else { return };
-        let known = self.workload.task(spec);
-        let name = match known.naming {
-            Naming::Exact => known.name.clone(),
+        let name = self.workload.task_name(spec);
+        let name = match self.workload.task(spec).naming {
+            Naming::Exact => name,
             Naming::Counted { first } => {
-                let name = format!("{}-{}-{}", known.name, first + self.named, self.named_of[spec.index()]);
+                let name = format!("{name}-{}-{}", first + self.named, self.named_of[spec.index()]);
                 self.named += 1;
                 self.named_of[spec.index()] += 1;
-                name
+                name.into()
             }
         };
         self.rename(cpu, task, Comm::new(name.as_bytes()));

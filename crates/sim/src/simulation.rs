@@ -233,7 +233,7 @@ fn check(machine: &Machine, workload: &Workload) -> Result<(), SimError> {
         if let Some(cpu) = task.start_cpu.filter(|&cpu| !there(cpu)) {
             return Err(SimError(format!(
                 "task \"{}\" starts on CPU {cpu}, which is not in {range}",
-                task.name
+                task.name()
             )));
         }
     }

@@ -253,7 +253,12 @@ impl WorkloadBuilder {
 
     /// A task.
     pub fn task(&mut self, spec: TaskSpec) -> SpecId {
-        SpecId(push(&mut self.workload.tasks, spec))
+        self.workload.add_task(spec, None)
+    }
+
+    /// A task that is one of several of this name, from which its number distinguishes it.
+    pub fn numbered_task(&mut self, spec: TaskSpec, number: u32) -> SpecId {
+        self.workload.add_task(spec, Some(number))
     }
 
     /// The id that the next [`task`](WorkloadBuilder::task) gets, to fork it before it is described.
@@ -290,7 +295,7 @@ impl WorkloadBuilder {
     fn place(&self, site: Site) -> Place {
         let part = match site {
             Site::Workload => format!("workload \"{}\"", self.workload.name),
-            Site::Task(spec) => format!("task \"{}\"", self.workload.tasks[spec.index()].name),
+            Site::Task(spec) => format!("task \"{}\"", self.workload.task_name(spec)),
             Site::Part(part) => part,
             Site::Op(pc) => return self.place_of_op(pc),
         };
@@ -348,7 +353,8 @@ mod tests {
         assert_ne!((w.comm("b"), w.label("more")), (comm, label));
         let more = w.program("b", |_| {});
         w.task(TaskSpec::root("b", more));
-        let names: Vec<_> = w.finish().unwrap().tasks.into_iter().map(|task| task.name).collect();
+        let workload = w.finish().unwrap();
+        let names: Vec<_> = workload.tasks.iter().map(|task| task.name()).collect();
         assert_eq!(names, ["a", "b"]);
     }
 }

@@ -10,7 +10,7 @@ use schedlab_units::Duration;
 
 use self::op::{attr_text, dist_text, name, op_text};
 use crate::{
-    Completion, Measure, MeasureRule, Naming, Op, Process, ProgramId, QueueKind, SpecId, Start, TaskSpec,
+    Completion, Measure, MeasureRule, Naming, Op, Process, ProgramId, QueueKind, SpecId, Start, TaskEntry,
     Trigger, Workload,
 };
 
@@ -57,13 +57,10 @@ fn many(count: usize, what: &str) -> String {
 }
 
 /// Neighbours that differ only in their names are described together.
-fn runs(tasks: &[TaskSpec]) -> Vec<(SpecId, &[TaskSpec])> {
-    let alike = |a: &TaskSpec, b: &TaskSpec| {
-        TaskSpec { name: String::new(), ..a.clone() } == TaskSpec { name: String::new(), ..b.clone() }
-    };
+fn runs(tasks: &[TaskEntry]) -> Vec<(SpecId, &[TaskEntry])> {
     let mut first = 0;
     tasks
-        .chunk_by(alike)
+        .chunk_by(|a, b| a.is_like(b))
         .map(|run| {
             let id = SpecId(first);
             first += run.len() as u32;
@@ -152,11 +149,11 @@ fn objects(w: &Workload, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn task(w: &Workload, (first, run): (SpecId, &[TaskSpec]), out: &mut String) -> fmt::Result {
+fn task(w: &Workload, (first, run): (SpecId, &[TaskEntry]), out: &mut String) -> fmt::Result {
     let (one, last) = (&run[0], &run[run.len() - 1]);
     match run.len() {
-        1 => write!(out, "  {first:>4} {}", one.name)?,
-        n => write!(out, "  {first:>4} {} .. {} ({n})", one.name, last.name)?,
+        1 => write!(out, "  {first:>4} {}", one.name())?,
+        n => write!(out, "  {first:>4} {} .. {} ({n})", one.name(), last.name())?,
     }
     match one.start {
         Start::At(Duration::ZERO) => write!(out, ", from the start")?,

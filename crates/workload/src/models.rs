@@ -190,9 +190,7 @@ impl Model {
     pub fn add_in_background(&self, w: &mut WorkloadBuilder) {
         let first = w.next_task();
         self.add(w);
-        for task in &mut w.workload_mut().tasks[first.index()..] {
-            task.background = true;
-        }
+        w.workload_mut().change_tasks(first, |task| task.background = true);
     }
 
     /// A workload of this alone.

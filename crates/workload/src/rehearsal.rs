@@ -91,7 +91,7 @@ pub(crate) fn rehearse(w: &Workload, limit: Duration) -> Rehearsal {
     s.out.end = s.now;
     for task in s.tasks.iter().filter(|t| t.alive && !w.task(t.spec).background) {
         if let Some(op) = task.waits {
-            s.out.stuck.push(format!("{}: {}", w.task(task.spec).name, w.op_text(op)));
+            s.out.stuck.push(format!("{}: {}", w.task_name(task.spec), w.op_text(op)));
         }
     }
     s.out
@@ -104,7 +104,7 @@ fn mean(w: &Workload, dist: DistId) -> Duration {
 impl State {
     fn add(&mut self, w: &Workload, spec: SpecId, parent: Option<usize>, at: Time) -> usize {
         let entry = w.programs[w.task(spec).program.index()].entry;
-        *self.out.tasks.entry(w.task(spec).name.clone()).or_default() += 1;
+        *self.out.tasks.entry(w.task_name(spec).into_owned()).or_default() += 1;
         self.start(spec, entry, parent, at)
     }
 

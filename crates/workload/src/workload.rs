@@ -10,7 +10,7 @@ use schedlab_units::{Duration, Time};
 
 use crate::{
     AttrId, CpuList, CpuListId, Cursor, Dist, GroupId, LOOP_DEPTH_MAX, LabelId, Objects, Op, ProcessId,
-    Program, ProgramId, SpecId,
+    Program, ProgramId, SpecId, TaskEntry,
 };
 
 /// What runs on the machine.
@@ -23,7 +23,7 @@ pub struct Workload {
     /// The place of each program in the code.
     pub programs: Vec<Program>,
     /// The tasks, forked ones included.
-    pub tasks: Vec<TaskSpec>,
+    pub tasks: Vec<TaskEntry>,
     /// Groups below the root; a parent comes before its children.
     pub groups: Vec<GroupSpec>,
     /// What tasks share.
@@ -74,7 +74,7 @@ pub struct Did {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSpec {
     /// Its name, and its comm if it is not forked. A forked task starts with its parent's comm until it takes
-    /// another.
+    /// another. One of several also has a number: [`TaskEntry::name`] has both.
     pub name: String,
     /// How the name becomes a comm at [`Op::OwnComm`](crate::Op::OwnComm).
     pub naming: Naming,

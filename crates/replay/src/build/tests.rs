@@ -70,7 +70,7 @@ fn check_known(known: &Known, nr_cpus: usize, affinity: &[(&str, &str)], tasks: 
         let group = group.map(|group| format!(" in {} ({})", group.path, group.shares));
         text += &format!(
             "{} from {:?}{}{}: {}\n",
-            task.name,
+            task.name(),
             task.start_cpu.map(|cpu| cpu.0),
             cpus.unwrap_or_default(),
             group.unwrap_or_default(),

@@ -27,10 +27,10 @@ fn forks(w: &Workload) -> Result<(), Finding> {
         for (i, &op) in ops.iter().enumerate() {
             let fault = match op {
                 Op::Fork { task } if w.task(task).start != Start::ByFork => {
-                    Fault::ForkOfRoot { task: w.task(task).name.clone() }
+                    Fault::ForkOfRoot { task: w.task_name(task).into_owned() }
                 }
                 Op::Join { task } if !forked.contains(&task) => {
-                    Fault::JoinOfStranger { task: w.task(task).name.clone() }
+                    Fault::JoinOfStranger { task: w.task_name(task).into_owned() }
                 }
                 _ => continue,
             };

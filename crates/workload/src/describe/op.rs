@@ -100,12 +100,12 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
             write!(out, "queue {queue} {}", name(&w.programs[work.index()].name))
         }
         Op::Raise { source } => write!(out, "raise {}", name(&o.sources[source.index()].name)),
-        Op::Fork { task } => write!(out, "fork {}", name(&w.task(task).name)),
+        Op::Fork { task } => write!(out, "fork {}", name(&w.task_name(task))),
         Op::Exec { comm } => write!(out, "exec {}", name(&w.comms[comm.index()])),
         Op::Exit => write!(out, "exit"),
         Op::ExitGroup => write!(out, "exit-group"),
         Op::WaitChildren => write!(out, "wait-children"),
-        Op::Join { task } => write!(out, "join {}", name(&w.task(task).name)),
+        Op::Join { task } => write!(out, "join {}", name(&w.task_name(task))),
         Op::Yield => write!(out, "yield"),
         Op::OwnComm => write!(out, "own-name"),
         Op::SetComm { comm } => write!(out, "name {}", name(&w.comms[comm.index()])),
@@ -114,7 +114,7 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
         Op::SetSched { attr } => write!(out, "sched {}", attr_text(&w.attrs[attr.index()])),
         Op::SetGroup { group: Some(group) } => write!(out, "group {}", name(&w.groups[group.index()].path)),
         Op::SetGroup { group: None } => write!(out, "group /"),
-        Op::OfTask { task, act } => of_task(w, out, name(&w.task(task).name), act),
+        Op::OfTask { task, act } => of_task(w, out, name(&w.task_name(task)), act),
         Op::OfGroup { group, act } => of_group(out, name(&w.groups[group.index()].path), act),
         Op::Switch { part } => write!(out, "switch {}", name(&w.parts[part.index()])),
         Op::Mark { label, value: 0 } => write!(out, "mark {}", name(&w.labels[label.index()])),

@@ -58,13 +58,13 @@ impl Common {
         let attr = self.attr()?.map(|attr| w.attr(attr));
         let cpus = self.cpus.clone().map(|cpus| w.cpus(cpus));
         let group = self.cgroup.as_deref().or(group).and_then(|path| w.group(path));
-        for task in &mut w.workload_mut().tasks[first.index()..] {
+        w.workload_mut().change_tasks(first, |task| {
             if task.start != Start::ByFork {
                 task.attr = task.attr.or(attr);
                 task.cpus = task.cpus.or(cpus);
                 task.group = task.group.or(group);
             }
-        }
+        });
         Ok(())
     }
 }

@@ -241,9 +241,12 @@ fn add(
     };
     debug_assert_eq!(names.w.next_task(), task.first);
     for i in 0..task.count {
-        let name = if task.count == 1 { task.name.clone() } else { format!("{}-{i}", task.name) };
-        let program = written[i as usize % written.len()];
-        names.w.task(TaskSpec { name, program, ..spec.clone() });
+        let spec = TaskSpec { program: written[i as usize % written.len()], ..spec.clone() };
+        if task.count == 1 {
+            names.w.task(spec);
+        } else {
+            names.w.numbered_task(spec, i);
+        }
     }
     Ok(())
 }
