@@ -24,7 +24,7 @@ use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::{Channel, Engine};
 use crate::locks::KernelLock;
-use crate::task::{Mode, Stage, Wait};
+use crate::task::{Mode, PipeCall, Stage, Wait};
 use crate::wait::Pipe;
 
 /// How long a call on a socket holds its lock, ns.
@@ -43,7 +43,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     self.touch_waiters(cpu, id, WAITERS_HELD);
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), call);
                 }
-                self.call_pipe(cpu, task, id, call);
+                self.call_pipe(cpu, task, id, PipeCall { reads: false, left, resumed });
             }
             Channel::Socket(socket) => {
                 let taken = socket.write(left);
@@ -70,7 +70,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     self.touch_waiters(cpu, id, WAITERS_HELD);
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), call);
                 }
-                self.call_pipe(cpu, task, id, call);
+                self.call_pipe(cpu, task, id, PipeCall { reads: true, left, resumed });
             }
             Channel::Socket(socket) => {
                 let taken = socket.read(left);
@@ -90,7 +90,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Begins a call on a pipe by taking its mutex.
-    fn call_pipe(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, call: Stage) {
+    fn call_pipe(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, call: PipeCall) {
         self.tasks[task.index()].call = call;
         let lock = KernelLock::Pipe(id);
         if self.might_sleep(cpu) {
@@ -103,9 +103,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// A call on a pipe has the mutex: it holds it while what the last one wrote comes from
     /// that CPU, by the clock however fast this one works, and while it copies.
     pub fn hold_pipe(&mut self, task: TaskId, id: ChannelId) {
-        let (Stage::Write { left, .. } | Stage::Read { left, .. }) = self.tasks[task.index()].call else {
-            unreachable!("a pipe's mutex is taken by a call");
-        };
+        let PipeCall { reads, left, .. } = self.tasks[task.index()].call;
         let (held, _) = self.channel_ns(task, id, left);
         let cpu = self.sched.task(task).cpu;
         let Channel::Pipe(pipe) = &mut self.objects.channels[id.index()] else {
@@ -119,7 +117,6 @@ impl<S: Scheduler> Engine<'_, S> {
             0
         };
         let count = self.machine.cost.pipe_lines.get() + wanted;
-        let reads = matches!(self.tasks[task.index()].call, Stage::Read { .. });
         let bytes = if reads { left } else { 0 };
         let lines = last.map_or(0, |last| count * self.line_ns(cpu, last) + self.bytes_ns(cpu, last, bytes));
         let held = Work::nanos(held);
@@ -135,29 +132,25 @@ impl<S: Scheduler> Engine<'_, S> {
     /// The copy is done: the mutex is released, then the waiting tasks are woken.
     pub fn pipe_held(&mut self, cpu: CpuId, task: TaskId, id: ChannelId) {
         let rule = self.sched.kernel().rules.pipe_wake;
-        let call = self.tasks[task.index()].call;
+        let PipeCall { reads, left, resumed } = self.tasks[task.index()].call;
         let Channel::Pipe(pipe) = &mut self.objects.channels[id.index()] else {
             unreachable!("a socket has no such mutex")
         };
-        let taken = match call {
-            Stage::Write { left, resumed, .. } => write_pipe(pipe, rule, left, resumed, &mut self.woken),
-            Stage::Read { left, resumed, .. } => read_pipe(pipe, rule, left, resumed, &mut self.woken),
-            _ => unreachable!("a pipe's mutex is taken by a call"),
-        };
+        let move_bytes = if reads { read_pipe } else { write_pipe };
+        let taken = move_bytes(pipe, rule, left, resumed, &mut self.woken);
         let (_, rest) = self.channel_ns(task, id, taken);
-        let more = match call {
-            Stage::Write { .. } if taken > 0 && self.machine.has(Mechanism::KernelCosts) => {
-                self.machine.cost.pipe_write_ns.get()
-            }
-            _ => 0,
+        let more = if !reads && taken > 0 && self.machine.has(Mechanism::KernelCosts) {
+            self.machine.cost.pipe_write_ns.get()
+        } else {
+            0
         };
         self.unlock_kernel(cpu, task, KernelLock::Pipe(id));
         self.charge(cpu, rest + more);
         self.wake_all(cpu, id);
-        match call {
-            Stage::Write { left, .. } => self.wrote(cpu, task, id, left - taken),
-            Stage::Read { left, .. } => self.was_read(cpu, task, id, left, taken),
-            _ => {}
+        if reads {
+            self.was_read(cpu, task, id, left, taken);
+        } else {
+            self.wrote(cpu, task, id, left - taken);
         }
     }
 

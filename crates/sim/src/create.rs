@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use schedlab_machine::{Mechanism, Warmth, Work};
+use schedlab_machine::{Mechanism, Work};
 use schedlab_sched::{NewTask, Policy, Scheduler, TgId};
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::{Comm, How, Kind, What};
@@ -16,7 +16,7 @@ use crate::engine::{Engine, FIRST_USER_PID};
 use crate::few::Few;
 use crate::outcome::{End, Stuck};
 use crate::rng::Stream;
-use crate::task::{Mode, Role, Stage, Task, Wait};
+use crate::task::{Mode, PipeCall, Role, Stage, Task, Wait};
 
 /// What the engine needs to know of a new task.
 pub(crate) struct Birth {
@@ -123,7 +123,8 @@ impl<S: Scheduler> Engine<'_, S> {
             self.sched.set_wakee_flips(id, flips.count, halved);
         }
         let entry = &mut self.tasks[id.index()];
-        (entry.lag, entry.recent_used_cpu, entry.did) = (task.lag, task.recent_used_cpu, task.did);
+        entry.has_past = task.lag > Duration::ZERO || task.recent_used_cpu.is_some();
+        entry.has_done = task.did.is_some();
         entry.heard = task.placed.and_then(|placed| placed.heard);
         if !restricted && parent.is_none_or(|parent| self.sched.task(parent).never_restricted) {
             self.sched.set_never_restricted(id);
@@ -199,9 +200,9 @@ impl<S: Scheduler> Engine<'_, S> {
             mode: Mode::User,
             wait: Wait::Nothing,
             spins_for: None,
-            holds: Vec::new(),
+            holds: Few::new(),
             owes: Few::new(),
-            call: Stage::Fetch,
+            call: PipeCall::default(),
             noisy: false,
             serves: None,
             timer: 0,
@@ -214,7 +215,7 @@ impl<S: Scheduler> Engine<'_, S> {
             background: spec.is_none_or(|spec| spec.background),
             memory_bound: spec.is_some_and(|spec| spec.memory_bound),
             footprint: spec.map_or(0, |spec| spec.footprint),
-            warmth: Warmth::default(),
+            warmth: None,
             dice: Stream::new(self.seed, "task", u64::from(id.0)),
             spread: Stream::new(self.seed, "calls", u64::from(id.0)),
             origin: self.now,
@@ -229,9 +230,8 @@ impl<S: Scheduler> Engine<'_, S> {
             heard: None,
             interrupt_on: None,
             comes_to_waker: false,
-            lag: Duration::ZERO,
-            recent_used_cpu: None,
-            did: None,
+            has_past: false,
+            has_done: false,
             runtime_told: 0,
         });
         self.counts.forks += 1;

@@ -127,7 +127,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 }
             }
             Stage::Wall { until, block } => self.wall(task, until, block),
-            Stage::Touched { region, bytes, left } => self.touched(cpu, task, region, bytes, left),
+            Stage::Touched { bytes, left } => self.touched(cpu, task, bytes, left),
             Stage::Lock(mutex) => self.lock(cpu, task, mutex),
             Stage::SpunForMutex(_) if self.tasks[task.index()].killed => self.begin_exit(cpu, task),
             Stage::SpunForMutex(mutex) => self.spun_for_mutex(cpu, task, mutex),
@@ -183,7 +183,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Op::Touch { region, bytes } => self.begin_touch(cpu, task, region, bytes),
             Op::Access { access } => {
                 let spec = self.workload.objects.accesses[access.index()];
-                self.begin_access(cpu, task, op, spec);
+                self.begin_access(cpu, task, access, spec);
             }
             Op::Share { region, bytes, write } => self.share(cpu, region, bytes, write),
             Op::Sleep { span } => self.sleep_until(cpu, task, self.now + span, Stage::Fetch),

@@ -30,6 +30,15 @@ impl<T> Few<T> {
     }
 }
 
+impl<T: PartialEq> Few<T> {
+    /// Removes the last element that equals this one; whether there was one.
+    pub fn remove_last(&mut self, value: &T) -> bool {
+        let Some(list) = &mut self.0 else { return false };
+        let place = list.0.iter().rposition(|known| known == value);
+        place.map(|place| list.0.remove(place)).is_some()
+    }
+}
+
 impl<T> Deref for Few<T> {
     type Target = [T];
 
@@ -51,7 +60,8 @@ mod tests {
             few.push(value);
         }
         few.retain(|value| value % 2 == 0);
-        assert_eq!(*few, [0, 2, 4]);
+        assert_eq!((few.remove_last(&2), few.remove_last(&2)), (true, false));
+        assert_eq!(*few, [0, 4]);
         assert_eq!(size_of::<Few<u64>>(), size_of::<usize>());
     }
 }

@@ -186,9 +186,8 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Releases a mutex: the first spinner has it, at once or when its turn comes if it is still free then, and the
     /// first waiter is woken.
     pub fn unlock_kernel(&mut self, cpu: CpuId, task: TaskId, lock: KernelLock) {
-        let holds = &mut self.tasks[task.index()].holds;
-        let place = holds.iter().rposition(|&held| held == lock).expect("the owner unlocks a mutex");
-        holds.remove(place);
+        let held = self.tasks[task.index()].holds.remove_last(&lock);
+        assert!(held, "the owner unlocks a mutex");
         let at_once = self.turns.is_none();
         let given = self.kernel_mutex(lock).give(task, at_once);
         if let Some(next) = given.spinner {

@@ -10,7 +10,7 @@ use schedlab_machine::{ByteRate, Flow, Mechanism, ONE, Rate, Work, at_random, la
 use schedlab_sched::Scheduler;
 use schedlab_topology::{CpuId, NodeId, Topology};
 use schedlab_units::{Duration, TaskId, Time};
-use schedlab_workload::{AccessSpec, Op, Pattern, RegionId, Section, Workload};
+use schedlab_workload::{AccessId, AccessSpec, Op, Pattern, RegionId, Section, Workload};
 
 use crate::account::Part;
 use crate::engine::Engine;
@@ -162,7 +162,7 @@ impl<S: Scheduler> Engine<'_, S> {
         if left == 0 {
             self.charge(cpu, self.paths.syscall);
             let entry = &mut self.tasks[task.index()];
-            entry.stage = entry.then.take().map_or(Stage::Fetch, Stage::Act);
+            entry.stage = entry.then.take().map_or(Stage::Fetch, |access| Stage::Act(Op::Access { access }));
             return;
         }
         // Long stretches are split into enough steps to notice a migration in the middle.
@@ -177,22 +177,24 @@ impl<S: Scheduler> Engine<'_, S> {
         let entry = &mut self.tasks[task.index()];
         entry.work = Work::nanos((clear + faults).max(1));
         entry.mode = Mode::Kernel(Section { preempt_off: false, cond_resched_ns: 100_000 });
-        entry.stage = Stage::Touched { region, bytes: chunk, left: left - chunk };
+        entry.region = Some(region);
+        entry.stage = Stage::Touched { bytes: chunk, left: left - chunk };
     }
 
     /// A stretch is touched.
-    pub fn touched(&mut self, cpu: CpuId, task: TaskId, region: RegionId, bytes: u64, left: u64) {
+    pub fn touched(&mut self, cpu: CpuId, task: TaskId, bytes: u64, left: u64) {
+        let region = self.tasks[task.index()].region.expect("it touches a region");
         let node = self.machine.topology.cpu(cpu).node;
         self.memory.touch(region, node, bytes, self.now);
         self.touch_next(cpu, task, region, left);
     }
 
     /// Begins a pass over memory.
-    pub fn begin_access(&mut self, cpu: CpuId, task: TaskId, op: Op, spec: AccessSpec) {
+    pub fn begin_access(&mut self, cpu: CpuId, task: TaskId, access: AccessId, spec: AccessSpec) {
         let untouched = self.memory.untouched(spec.region);
         if untouched > 0 {
             // The pass itself comes when all is touched.
-            self.tasks[task.index()].then = Some(op);
+            self.tasks[task.index()].then = Some(access);
             self.touch_next(cpu, task, spec.region, untouched);
             return;
         }

@@ -115,7 +115,8 @@ impl<S: Scheduler> Engine<'_, S> {
             let (core, llc) = (usize::from(place.core), usize::from(place.llc));
             self.cores[core].clock.advance(ran, entry.footprint, self.machine.l2_bytes(cpu));
             self.llcs[llc].clock.advance(ran, entry.footprint, self.machine.llc_bytes(cpu));
-            self.machine.cache.ran(&mut entry.warmth, ran, self.cores[core].clock, self.llcs[llc].clock);
+            let warmth = entry.warmth.get_or_insert_default();
+            self.machine.cache.ran(warmth, ran, self.cores[core].clock, self.llcs[llc].clock);
         }
         if self.crowds && self.tasks[prev.index()].footprint > 0 {
             self.crowd(cpu, self.tasks[prev.index()].footprint, false);
@@ -144,7 +145,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 llc_bytes: self.machine.llc_bytes(cpu),
                 node: place.node.0,
             };
-            let stall = self.machine.cache.arrive(&mut task.warmth, task.footprint, &at);
+            let stall = self.machine.cache.arrive(task.warmth.get_or_insert_default(), task.footprint, &at);
             if streams {
                 self.charge_to(cpu, Part::Refill, stall);
             } else {

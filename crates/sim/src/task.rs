@@ -5,7 +5,7 @@ use schedlab_topology::CpuId;
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
 use schedlab_workload::{
-    BarrierId, ChannelId, CondId, Cursor, DeviceId, Did, MutexId, OWN_TIMERS_MAX, Op, RegionId, Section,
+    AccessId, BarrierId, ChannelId, CondId, Cursor, DeviceId, MutexId, OWN_TIMERS_MAX, Op, RegionId, Section,
     SemId, SpecId, WordId,
 };
 
@@ -22,8 +22,8 @@ pub(crate) enum Stage {
     Act(Op),
     /// One block of an op with a fixed end time is done.
     Wall { until: Time, block: u64 },
-    /// This much of a region is touched.
-    Touched { region: RegionId, bytes: u64, left: u64 },
+    /// This much of the task's region is touched.
+    Touched { bytes: u64, left: u64 },
     /// Tries to take the lock.
     Lock(MutexId),
     /// Has spun for the lock in user mode without getting it.
@@ -76,6 +76,17 @@ pub(crate) enum Stage {
     Softirqs,
     /// A source of noise, before or after its work.
     Noise,
+}
+
+/// A call on a pipe that takes its mutex.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PipeCall {
+    /// It reads; otherwise it writes.
+    pub reads: bool,
+    /// Bytes left to move.
+    pub left: u32,
+    /// It has slept already.
+    pub resumed: bool,
 }
 
 /// The tasks to wake, for a task that wakes several.
@@ -169,20 +180,20 @@ pub(crate) struct Task {
     pub work: Work,
     /// Work is counted in bytes: it passes at the rate of a memory flow.
     pub streams: bool,
-    /// The region it streams through.
+    /// The region it streams through, or touches.
     pub region: Option<RegionId>,
-    /// The op that made it touch memory, to be carried out after that.
-    pub then: Option<Op>,
+    /// The pass that made it touch memory, to be carried out after that.
+    pub then: Option<AccessId>,
     pub mode: Mode,
     pub wait: Wait,
     /// The lock it spins for.
     pub spins_for: Option<KernelLock>,
     /// Mutexes of the kernel that it holds.
-    pub holds: Vec<KernelLock>,
+    pub holds: Few<KernelLock>,
     /// Semaphores at which it owes posts.
     pub owes: Few<SemId>,
     /// The pipe call in progress.
-    pub call: Stage,
+    pub call: PipeCall,
     /// A source of noise: whether it is at work.
     pub noisy: bool,
     /// For a worker: the task whose request it serves.
@@ -201,7 +212,8 @@ pub(crate) struct Task {
     pub background: bool,
     pub memory_bound: bool,
     pub footprint: u64,
-    pub warmth: Warmth,
+    /// Where its footprint is warm, once it has run with one.
+    pub warmth: Option<Box<Warmth>>,
     pub dice: Stream,
     /// How long each of its calls takes.
     pub spread: Stream,
@@ -226,12 +238,10 @@ pub(crate) struct Task {
     pub interrupt_on: Option<CpuId>,
     /// Its next waker wakes it on the waker's CPU.
     pub comes_to_waker: bool,
-    /// CPU time it is owed when it is woken next, from before the run.
-    pub lag: Duration,
-    /// Its recently used CPU at its next wake-up, from before the run.
-    pub recent_used_cpu: Option<CpuId>,
-    /// What it did before the run, until it is woken next.
-    pub did: Option<Did>,
+    /// It has not been woken yet, and its spec names lag or a recently used CPU from before the run.
+    pub has_past: bool,
+    /// The same for what it did before the run.
+    pub has_done: bool,
     /// Run time reported so far, ns.
     pub runtime_told: u64,
 }

@@ -17,19 +17,26 @@ impl<S: Scheduler> Engine<'_, S> {
     /// At its first wake-up a task gets its known state from before the run.
     fn bring_past(&mut self, task: TaskId) {
         let entry = &mut self.tasks[task.index()];
-        let lag = std::mem::take(&mut entry.lag);
-        if let Some(cpu) = entry.recent_used_cpu.take() {
-            self.sched.set_recent_used_cpu(task, cpu);
-        }
-        if lag > Duration::ZERO {
-            self.sched.set_lag(task, lag);
+        if std::mem::take(&mut entry.has_past)
+            && let Some(spec) = entry.spec
+        {
+            let spec = self.workload.task(spec);
+            if let Some(cpu) = spec.recent_used_cpu {
+                self.sched.set_recent_used_cpu(task, cpu);
+            }
+            if spec.lag > Duration::ZERO {
+                self.sched.set_lag(task, spec.lag);
+            }
         }
         self.bring_averages(task);
     }
 
     /// Sets a task's averages from its activity before the run.
     pub fn bring_averages(&mut self, task: TaskId) {
-        if let Some(did) = self.tasks[task.index()].did.take() {
+        let entry = &mut self.tasks[task.index()];
+        if std::mem::take(&mut entry.has_done)
+            && let Some(did) = entry.spec.and_then(|spec| self.workload.task(spec).did)
+        {
             self.sched.set_averages(task, did.running, did.runnable, self.now);
         }
     }
