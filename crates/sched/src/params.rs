@@ -90,8 +90,8 @@ impl Sched {
             let entry = sched.task_mut(task);
             entry.policy = policy;
             entry.se.idle = policy == Policy::Idle;
-            sched.join_class(task, old);
         });
+        self.join_class(task, old);
         if policy.class() != old.class() {
             self.switched_class(by, task, old, now);
         } else if policy.class() == Class::Rt {
@@ -137,7 +137,8 @@ impl Sched {
         self.detach_entity_cfs_rq(se);
     }
 
-    /// A task joins the fair class, its load with it.
+    /// A task joins the fair class, its load with it: after it was queued, so the shares of its groups do not see it yet.
+    /// A task whose averages stopped at time 0 was attached when it was queued, and is so twice.
     ///
     /// Kernel: switched_to_fair(), kernel/sched/fair.c, v6.1, v6.12.
     fn join_class(&mut self, task: TaskId, from: Policy) {
@@ -225,6 +226,7 @@ mod tests {
 
     use super::*;
     use crate::drawing::{NOW, by_kernel, draw};
+    use crate::{NICE_0_LOAD, TgId};
 
     #[test]
     fn load_goes_with_a_task_that_leaves_the_fair_class_or_is_put_back_with_its_new_weight() {
@@ -313,5 +315,42 @@ mod tests {
             v5.5..v7.2: 992
             v7.3: 1010"#]]
         .assert_eq(&by_kernel("", average));
+    }
+
+    #[test]
+    fn a_task_that_joined_an_unused_group_as_rt_is_attached_twice_when_it_becomes_fair() {
+        let attached = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let (b, sched) = (drawn.task("b"), &mut drawn.sched);
+            let cpu = CpuId(0);
+            let group = sched.new_group(TgId::ROOT, NICE_0_LOAD, cpu, NOW);
+            sched.set_policy(cpu, b, Policy::Fifo(1), NOW);
+            sched.move_task_to_group(b, group, NOW);
+            sched.set_policy(cpu, b, Policy::Normal, NOW);
+            let queue = sched.cfs(sched.tg(group).cfs_rq[0]).avg;
+            format!("{} of {}", queue.load_avg, sched.se(SeId(b.0)).avg.load_avg)
+        };
+        expect!["v4.13..v7.3: 2048 of 1024"].assert_eq(&by_kernel("", attached));
+    }
+
+    #[test]
+    fn shares_of_a_group_do_not_see_a_task_that_becomes_fair_until_it_is_queued() {
+        let load = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let (b, sched) = (drawn.task("b"), &mut drawn.sched);
+            let cpu = CpuId(0);
+            let group = sched.new_group(TgId::ROOT, NICE_0_LOAD, cpu, NOW);
+            sched.move_task_to_group(b, group, NOW);
+            sched.set_policy(cpu, b, Policy::Fifo(1), NOW);
+            sched.set_policy(cpu, b, Policy::Normal, Time(NOW.0 + 2_630_000));
+            let sum: i64 = sched.tg(group).load_avg.iter().sum();
+            format!("{} of {}", sum, sched.cfs(sched.tg(group).cfs_rq[0]).avg.load_avg)
+        };
+        expect![[r#"
+            v4.13..v6.3: 969 of 969
+            v6.10..v6.12: 0 of 969
+            v7.2: 969 of 1938
+            v7.3: 0 of 969"#]]
+        .assert_eq(&by_kernel("", load));
     }
 }
