@@ -14,6 +14,7 @@ impl Sched {
     /// Kernel: load_balance(), kernel/sched/fair.c, v6.12.
     pub fn apply_balance(&mut self, decision: &BalanceDecision, now: Time) {
         self.read_clocks(decision, now);
+        self.apply_overload(decision);
         self.apply_moves(decision, now);
         self.apply_marks(decision);
     }
@@ -21,7 +22,18 @@ impl Sched {
     /// Sets the marks of the pass and moves nothing.
     pub fn apply_balance_marks(&mut self, decision: &BalanceDecision, now: Time) {
         self.read_clocks(decision, now);
+        self.apply_overload(decision);
         self.apply_marks(decision);
+    }
+
+    /// Whether some CPU has more than one task, as the statistics of the pass saw it: the tasks that it moves then, and
+    /// the stopper that it wakes, can only set the flag.
+    ///
+    /// Kernel: update_sd_lb_stats(), kernel/sched/fair.c, v6.1; add_nr_running(), kernel/sched/sched.h.
+    fn apply_overload(&mut self, decision: &BalanceDecision) {
+        if let Some(overload) = decision.overload {
+            self.domains.overload = overload;
+        }
     }
 
     /// The lock of each source is taken and its clock read, whether anything can be moved or not.
@@ -40,9 +52,6 @@ impl Sched {
             let group = self.domains.sd(parent).groups.local();
             let sgc = self.domains.sg(group).sgc as usize;
             self.domains.sgcs[sgc].imbalance = mark;
-        }
-        if let Some(overload) = decision.overload {
-            self.domains.overload = overload;
         }
         if let Some((shared, scan)) = decision.nr_idle_scan {
             self.domains.shared[shared.0 as usize].nr_idle_scan = scan;
@@ -117,5 +126,30 @@ impl Sched {
         let flags = EnqueueFlags { migrated: true, ..EnqueueFlags::default() };
         self.activate(task, to, flags, now);
         self.wakeup_preempt(to, task, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use expect_test::expect;
+
+    use crate::balance::drawings::Pass;
+    use crate::drawing::{NOW, by_kernel};
+
+    #[test]
+    fn a_stopper_that_a_pass_wakes_marks_the_machine_as_overloaded() {
+        let after = |kernel: &str| {
+            let mut pass = Pass::new(kernel, "1x1x2 | 0[a* ;capacity=600] 1[]", "cpu=1 idle");
+            let sched = &mut pass.drawn.sched;
+            sched.domains.overload = false;
+            let decision = sched.load_balance(pass.cpu, pass.sd, pass.idle, NOW);
+            format!("active {}, overloaded {}", decision.active, sched.domains.overload)
+        };
+        expect![[r#"
+            v4.13..v5.18: active false, overloaded false
+            v6.1..v7.3: active true, overloaded true"#]]
+        .assert_eq(&by_kernel("", after));
     }
 }
