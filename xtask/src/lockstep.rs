@@ -87,7 +87,7 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
     for (kernel, dir) in &matrix.trees {
         let tree = Tree::open(dir).map_err(|error| error.to_string())?;
         let built = cache.build(&tree, &mut |step| eprintln!("{step}")).map_err(|error| error.to_string())?;
-        let ours = if kernel.is_empty() { nearest(&tree).to_string() } else { kernel.clone() };
+        let ours = if kernel.is_empty() { nearest(&tree) } else { kernel.clone() };
         let rules = |kernel: &str| prepared(kernel).map_err(|error| error.to_string());
         let library = Library::load(&built).map_err(|error| error.to_string())?;
         if let Some(before) = preset_before(&ours) {

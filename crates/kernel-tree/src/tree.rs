@@ -76,6 +76,12 @@ impl Tree {
         self.release
     }
 
+    /// The switches of its `kernel/sched/features.h` and their defaults. Of two defaults the last counts: the one without
+    /// the configuration that the first is for (`CONFIG_PREEMPT_RT`), which libraries are not built with.
+    pub fn features(&self) -> Vec<(String, bool)> {
+        features(&fs::read_to_string(self.dir.join("kernel/sched/features.h")).unwrap_or_default())
+    }
+
     pub(crate) fn has(&self, file: &str) -> bool {
         self.dir.join(file).is_file()
     }
@@ -93,6 +99,20 @@ impl Tree {
         names.sort();
         names
     }
+}
+
+fn features(text: &str) -> Vec<(String, bool)> {
+    let mut found: Vec<(String, bool)> = Vec::new();
+    for line in text.lines() {
+        let of = line.trim_start().strip_prefix("SCHED_FEAT(").and_then(|rest| rest.split_once(','));
+        let Some((name, rest)) = of else { continue };
+        let (name, on) = (name.trim(), rest.trim_start().starts_with("true"));
+        match found.iter_mut().find(|(known, _)| known == name) {
+            Some(known) => known.1 = on,
+            None => found.push((name.to_string(), on)),
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -151,5 +171,23 @@ mod tests {
             error(opened("f", "all:\n", &FILES)),
             "DIR is not a kernel tree: its Makefile does not begin with VERSION and PATCHLEVEL"
         );
+    }
+
+    #[test]
+    fn switches_have_the_default_of_a_kernel_that_is_not_for_real_time() {
+        let text = "\
+SCHED_FEAT(PLACE_LAG, true)
+#ifdef HAVE_RT_PUSH_IPI
+# ifdef CONFIG_PREEMPT_RT
+SCHED_FEAT(RT_PUSH_IPI, true)
+# else
+SCHED_FEAT(RT_PUSH_IPI, false)
+# endif
+#endif
+  SCHED_FEAT( NI_RATE ,true)
+";
+        let found: Vec<String> =
+            features(text).into_iter().map(|(name, on)| format!("{name} {on}")).collect();
+        assert_eq!(found, ["PLACE_LAG true", "RT_PUSH_IPI false", "NI_RATE true"]);
     }
 }

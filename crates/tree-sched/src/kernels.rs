@@ -58,7 +58,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     }
     let changes = patched.as_ref().map(|patched| patched.changes.clone()).unwrap_or_default();
     let mut nearest = nearest(&tree);
-    let known = features(tree.dir());
+    let known: Vec<String> = tree.features().into_iter().map(|(name, _)| name).collect();
     let mut features = Vec::new();
     for part in switches {
         if part.starts_with("preempt=") && part != "preempt=lazy" {
@@ -145,13 +145,6 @@ fn home(path: &str) -> PathBuf {
     }
 }
 
-/// Names of the switches of a tree.
-fn features(tree: &Path) -> Vec<String> {
-    let text = fs::read_to_string(tree.join("kernel/sched/features.h")).unwrap_or_default();
-    let names = text.lines().filter_map(|line| line.trim_start().strip_prefix("SCHED_FEAT("));
-    names.filter_map(|rest| rest.split_once(',')).map(|(name, _)| name.trim().to_string()).collect()
-}
-
 /// Our rules nearest to a tree: those of the newest kernel not after it, with the settings of the library and the
 /// changes that stable releases have backported.
 fn nearest(tree: &Tree) -> Kernel {
@@ -164,16 +157,18 @@ fn nearest(tree: &Tree) -> Kernel {
     let mentions = |file: &str, word: &str| {
         fs::read_to_string(tree.dir().join(file)).is_ok_and(|text| text.contains(word))
     };
-    let mut parts = vec!["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", "NO_SCHED_CACHE"];
+    let mut parts =
+        ["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", "NO_SCHED_CACHE"].map(String::from).to_vec();
     if mentions("kernel/sched/sched.h", "zero_vruntime") {
-        parts.push("AVG_REFERENCE=zero_vruntime");
+        parts.push("AVG_REFERENCE=zero_vruntime".into());
     }
     if (version, patch) >= (6, 13) {
-        parts.push("preempt=full");
+        parts.push("preempt=full".into());
     }
+    parts.extend(tree.features().into_iter().map(|(name, on)| if on { name } else { format!("NO_{name}") }));
     for part in parts {
         // A rule that these presets do not have in any form is skipped.
-        if kernel.is_turned_by(part) && kernel.switch(part).is_ok() {
+        if kernel.is_turned_by(&part) && kernel.switch(&part).is_ok() {
             name += &format!("+{part}");
         }
     }

@@ -18,7 +18,7 @@ pub fn run_both(args: &Lockstep) -> Result<Status, Error> {
         return Err(Error::new("a run needs at least one task and one step: --tasks and --steps"));
     }
     let tree = Tree::open(&args.tree)?;
-    let kernel = args.kernel.clone().unwrap_or_else(|| nearest(&tree).to_string());
+    let kernel = args.kernel.clone().unwrap_or_else(|| nearest(&tree));
     let rules = prepared(&kernel)?;
     let loads: Loads = args.load.parse().map_err(Error::new)?;
     let machine = machine(&args.machine)?.topology;
@@ -86,7 +86,7 @@ fn as_json(release: &str, kernel: &str, plan: &Plan, ended: &Ended) -> serde_jso
 pub fn run_identify(args: &KernelIdentify) -> Result<Status, Error> {
     let tree = Tree::open(&args.tree)?;
     let built = Cache::of_user()?.build(&tree, &mut |step| eprintln!("{step}"))?;
-    let begin = args.kernel.clone().unwrap_or_else(|| nearest(&tree).to_string());
+    let begin = args.kernel.clone().unwrap_or_else(|| nearest(&tree));
     let library = Library::load(&built)?;
     let found = identify(&library, &begin, args.steps, &mut |helps| eprintln!("{helps}"));
     let found = found.map_err(|error| Error::new(error.to_string()))?;
