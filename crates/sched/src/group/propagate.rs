@@ -185,7 +185,9 @@ impl Sched {
             return;
         }
         let attach_lists = self.kernel.has(Feature::AttachLists);
-        let lists = |queue: &crate::CfsRq| attach_lists && !(goes_on && queue.pelt_clock_throttled);
+        let lists = |queue: &crate::CfsRq| {
+            attach_lists && if goes_on { !queue.pelt_clock_throttled } else { queue.throttle_count == 0 }
+        };
         if lists(self.cfs(cfs)) {
             self.list_add_leaf_cfs_rq(cfs);
         }
@@ -292,5 +294,33 @@ mod tests {
             v6.1..v6.12: [true, false]
             v7.2..v7.3: [true, true]"#]]
         .assert_eq(&above);
+    }
+
+    #[test]
+    fn a_queue_below_one_without_time_is_not_aged_when_load_comes_to_it() {
+        let listed = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            let now = lab.time();
+            let outer = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), now);
+            let inner = lab.sched.new_group(outer, NICE_0_LOAD, CpuId(0), now);
+            let task = lab.hog("a", 0);
+            lab.run(10 * MS);
+            lab.sleep(task);
+            lab.sched.bandwidth_used = true;
+            let [below, above] = [inner, outer].map(|tg| lab.sched.made_on_cpu(tg, CpuId(0)).0);
+            lab.sched.cfs_mut(above).throttled = true;
+            for cfs in [below, above] {
+                lab.sched.cfs_mut(cfs).throttle_count = 1;
+            }
+            let now = lab.time();
+            lab.sched.move_task_to_group(task, inner, now);
+            alloc::format!("{}", lab.sched.cfs(below).on_list)
+        });
+        expect![[r#"
+            v4.13..v5.5: false
+            v5.18: true
+            v6.1..v6.12: false
+            v7.2..v7.3: true"#]]
+        .assert_eq(&listed);
     }
 }
