@@ -430,6 +430,17 @@ impl Sched {
         (a, b)
     }
 
+    /// Sets an entity as the next of its queue after those above it: they see what it leaves there only later.
+    ///
+    /// Kernel: pick_next_task_fair(), kernel/sched/fair.c, v5.10, v6.1.
+    fn set_next_from_top(&mut self, se: SeId) {
+        if let Some(parent) = self.se(se).parent {
+            self.set_next_from_top(parent);
+        }
+        let cfs = self.cfs_rq_of(se);
+        self.set_next_entity(cfs, se, true);
+    }
+
     /// Calls `act` on an entity and its ancestors up to the one in `last`.
     #[inline]
     fn each_level(&mut self, se: SeId, last: CfsRqId, act: impl Fn(&mut Sched, CfsRqId, SeId)) {
@@ -474,7 +485,13 @@ impl Sched {
             }
             Class::Fair => {
                 let root = self.root_cfs_id(cpu);
-                self.each_level(SeId(task.0), root, |sched, cfs, se| sched.set_next_entity(cfs, se, true));
+                if self.kernel.has(Feature::SetNextFromTop) {
+                    self.set_next_from_top(SeId(task.0));
+                } else {
+                    self.each_level(SeId(task.0), root, |sched, cfs, se| {
+                        sched.set_next_entity(cfs, se, true)
+                    });
+                }
                 if self.kernel.rules.bandwidth_at_pick != BandwidthAtPick::Never {
                     self.account_levels(task, root);
                 }

@@ -257,11 +257,12 @@ impl Sched {
 mod tests {
     use alloc::format;
 
+    use expect_test::expect;
     use schedlab_topology::CpuId;
     use schedlab_units::Time;
 
-    use crate::drawing::{NOW, draw};
-    use crate::{DequeueFlags, SeId};
+    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::{Curr, DequeueFlags, NICE_0_LOAD, Policy, SeId, TgId};
 
     #[test]
     fn what_was_detached_for_32_periods_comes_back_halved_or_as_it_was() {
@@ -318,5 +319,30 @@ mod tests {
             assert_eq!((queue.load_avg, queue.util_avg), (512, 256), "{kernel}");
             assert_eq!(own.last_update_time, queue.last_update_time, "{kernel}");
         }
+    }
+
+    #[test]
+    fn load_that_left_a_group_leaves_the_level_above_at_once_or_at_its_next_update() {
+        // A task of the group follows one of another class.
+        let left = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a* b] 1[]");
+            let [a, b] = ["a", "b"].map(|name| drawn.task(name));
+            let (sched, cpu) = (&mut drawn.sched, CpuId(0));
+            let group = sched.new_group(TgId::ROOT, NICE_0_LOAD, cpu, NOW);
+            sched.move_task_to_group(b, group, NOW);
+            sched.set_policy(cpu, a, Policy::Fifo(1), NOW);
+            let (queue, se) = (sched.tg(group).cfs_rq[0], sched.tg(group).se[0]);
+            sched.cfs_mut(queue).avg.util_avg += 300;
+            sched.se_mut(se).avg.util_avg = sched.cfs(queue).avg.util_avg;
+            let removed = &mut sched.cfs_mut(queue).removed;
+            (removed.nr, removed.util_avg) = (1, 300);
+            sched.switch_to(cpu, Curr::Task(b), NOW);
+            let [below, above] = [sched.cfs(queue).avg.util_avg, sched.se(se).avg.util_avg];
+            format!("{} more", above as i64 - below as i64)
+        };
+        expect![[r#"
+            v4.13..v6.10: 300 more
+            v6.12..v7.3: 0 more"#]]
+        .assert_eq(&by_kernel("", left));
     }
 }
