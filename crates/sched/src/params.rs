@@ -79,6 +79,8 @@ impl Sched {
         let deadline = self.task(task).dl_deadline;
         let moves = policy.class() != old.class() || policy.rt_priority() != old.rt_priority();
         self.change_task(task, moves, now, |sched| {
+            // A sleeper that leaves is placed as of its new policy.
+            sched.task_mut(task).se.idle = policy == Policy::Idle;
             let leaves_first = sched.kernel.has(Feature::ClassLeavesFirst);
             if leaves_first {
                 sched.leave_class(task, policy);
@@ -87,9 +89,7 @@ impl Sched {
             if !leaves_first {
                 sched.leave_class(task, policy);
             }
-            let entry = sched.task_mut(task);
-            entry.policy = policy;
-            entry.se.idle = policy == Policy::Idle;
+            sched.task_mut(task).policy = policy;
         });
         self.join_class(task, old);
         if policy.class() != old.class() {
@@ -109,12 +109,30 @@ impl Sched {
         let entry = self.task(task);
         let load = self.kernel.divisor(LoadWeight::of_task(policy, entry.nice));
         let se = SeId(task.0);
-        if entry.state == TaskState::New || !entry.policy.is_fair() {
+        if entry.state == TaskState::New {
             self.se_mut(se).load = load;
+        } else if !entry.policy.is_fair() {
+            // Its virtual times are scaled from the weight that it had in the time line.
+            let flat = self.is_flat();
+            let entity = self.se_mut(se);
+            if flat {
+                entity.h_load = Some(*entity.line_load());
+            }
+            entity.load = load;
         } else {
             let cfs = self.cfs_rq_of(se);
             self.reweight_to(cfs, se, load);
         }
+    }
+
+    /// Whether the virtual time of a task is relative to that of its queue, so that it can be taken to another: under
+    /// EEVDF always, under CFS while it is queued. The kernel takes a task that has never run for one that was not
+    /// woken yet.
+    ///
+    /// Kernel: vruntime_normalized(), kernel/sched/fair.c, v5.10, v6.1.
+    pub(crate) fn vruntime_normalized(&self, task: TaskId) -> bool {
+        let entry = self.task(task);
+        self.kernel.rules.policy != FairPolicy::Cfs || entry.on_rq || entry.se.sum_exec_runtime == 0
     }
 
     /// A task leaves the fair class: its load goes with it.
@@ -126,8 +144,7 @@ impl Sched {
             return;
         }
         let se = SeId(task.0);
-        let queued = entry.on_rq;
-        if !queued && self.kernel.rules.policy == FairPolicy::Cfs {
+        if !self.vruntime_normalized(task) {
             let cfs = self.cfs_rq_of(se);
             self.place_entity_cfs(cfs, se, false);
             let floor = self.cfs(cfs).min_vruntime;
@@ -149,9 +166,9 @@ impl Sched {
         if !entry.policy.is_fair() {
             return;
         }
-        let (se, queued) = (SeId(task.0), entry.on_rq);
+        let se = SeId(task.0);
         self.attach_entity_cfs_rq(se);
-        if !queued && self.kernel.rules.policy == FairPolicy::Cfs {
+        if !self.vruntime_normalized(task) {
             let floor = self.cfs(self.cfs_rq_of(se)).min_vruntime;
             let entity = self.se_mut(se);
             entity.vruntime = entity.vruntime.wrapping_add(floor);
@@ -220,12 +237,14 @@ impl Sched {
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::string::ToString;
 
     use expect_test::expect;
     use schedlab_topology::CpuId;
 
     use super::*;
     use crate::drawing::{NOW, by_kernel, draw};
+    use crate::lab::{Lab, MS};
     use crate::{NICE_0_LOAD, TgId};
 
     #[test]
@@ -352,5 +371,68 @@ mod tests {
             v7.2: 969 of 1938
             v7.3: 0 of 969"#]]
         .assert_eq(&by_kernel("", load));
+    }
+
+    #[test]
+    fn a_sleeper_that_leaves_the_class_is_placed_as_of_its_new_policy() {
+        // Under CFS: how much of the latency it is given, in us below the floor of its queue.
+        let placed = |kernel: &str, from: Policy| {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let task = lab.hog("a", 0);
+            let now = lab.time();
+            lab.sched.set_policy(CpuId(0), task, from, now);
+            lab.run(50 * MS);
+            lab.sleep(task);
+            lab.hog("b", 0);
+            lab.run(500 * MS);
+            let now = lab.time();
+            lab.sched.set_policy(CpuId(0), task, Policy::Rr(10), now);
+            (lab.sched.se(SeId(task.0)).vruntime as i64 / 1000).to_string()
+        };
+        for kernel in ["v5.10", "v6.1"] {
+            for from in [Policy::Normal, Policy::Idle] {
+                assert_eq!(placed(kernel, from), "-9000", "{kernel} {from:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sleeper_that_has_never_run_keeps_its_virtual_time_under_cfs() {
+        let kept = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let (b, sched) = (drawn.task("b"), &mut drawn.sched);
+            sched.deactivate(b, DequeueFlags { sleep: true, ..DequeueFlags::default() }, NOW);
+            sched.task_mut(b).state = TaskState::Interruptible;
+            let mut after = |ran: u64| {
+                let se = &mut sched.task_mut(b).se;
+                (se.vruntime, se.sum_exec_runtime) = (7_000_000, ran);
+                sched.set_policy(CpuId(0), b, Policy::Fifo(1), NOW);
+                let kept = sched.se(SeId(b.0)).vruntime == 7_000_000;
+                sched.set_policy(CpuId(0), b, Policy::Normal, NOW);
+                kept
+            };
+            format!("never {}, once {}", after(0), after(1))
+        };
+        expect![[r#"
+            v4.13..v6.3: never true, once false
+            v6.10..v7.3: never true, once true"#]]
+        .assert_eq(&by_kernel("", kept));
+    }
+
+    #[test]
+    fn a_deadline_in_the_time_line_is_scaled_from_the_weight_that_the_task_had_there() {
+        // Slice of a new task at nice 0, then at the weight 3 of SCHED_IDLE; us of virtual time.
+        let slice = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a*]");
+            let (a, sched) = (drawn.task("a"), &mut drawn.sched);
+            let mut set = |policy: Policy| {
+                sched.set_policy(CpuId(0), a, policy, NOW);
+                let se = sched.se(SeId(a.0));
+                se.deadline.wrapping_sub(se.vruntime) / 1000
+            };
+            set(Policy::Fifo(50));
+            set(Policy::Idle)
+        };
+        assert_eq!(["v6.12", "v7.2", "v7.3"].map(slice), [350, 350, 350 * 1024 / 3]);
     }
 }

@@ -9,7 +9,7 @@
 
 use schedlab_units::{TaskId, Time};
 
-use crate::{Curr, DequeueFlags, EnqueueFlags, FairPolicy, Feature, Sched, SeId, TaskState, TgId};
+use crate::{Curr, DequeueFlags, EnqueueFlags, Feature, Sched, SeId, TaskState, TgId};
 
 impl Sched {
     /// An exiting task leaves the group of its session.
@@ -37,7 +37,7 @@ impl Sched {
         if running {
             self.put_prev(cpu);
         }
-        self.change_group(task, tg, queued);
+        self.change_group(task, tg);
         if queued {
             self.enqueue_task(cpu, task, EnqueueFlags { restore: true, ..EnqueueFlags::default() });
         }
@@ -52,12 +52,12 @@ impl Sched {
     }
 
     /// Detaches a task from one group's queue and attaches it to another's.
-    fn change_group(&mut self, task: TaskId, tg: TgId, queued: bool) {
+    fn change_group(&mut self, task: TaskId, tg: TgId) {
         let se = SeId(task.0);
         let fair = self.task(task).policy.is_fair();
         let new = self.task(task).state == TaskState::New;
         // A sleeper's vruntime is absolute under CFS: make it relative to the old floor.
-        let absolute = fair && !queued && !new && self.kernel.rules.policy == FairPolicy::Cfs;
+        let absolute = fair && !new && !self.vruntime_normalized(task);
         if fair && !new {
             let cfs = self.cfs_rq_of(se);
             if absolute {
