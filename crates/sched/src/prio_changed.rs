@@ -6,6 +6,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
+use crate::cfs_rq::before as is_before;
 use crate::class::Class;
 use crate::{Curr, Feature, NiceAsks, Policy, Sched};
 
@@ -56,20 +57,31 @@ impl Sched {
 
     /// A deadline task has other parameters.
     ///
-    /// Kernel: prio_changed_dl(), kernel/sched/deadline.c, v6.12.
+    /// Kernel: prio_changed_dl(), kernel/sched/deadline.c, v6.1, v6.12, v7.2.
     pub(crate) fn prio_changed_dl(&mut self, task: TaskId, before: u64, now: Time) {
         let cpu = self.task(task).cpu;
-        let same = self.task(task).dl_deadline == before;
-        if !self.task(task).on_rq || same && self.kernel.has(Feature::DlAsksByDeadline) {
+        let (deadline, on_rq) = (self.task(task).dl_deadline, self.task(task).on_rq);
+        let by_deadline = self.kernel.has(Feature::DlAsksByDeadline);
+        if !on_rq || deadline == before && by_deadline {
             return;
         }
-        if !self.is_dl_overloaded(cpu) {
-            self.pull_tasks(cpu, Class::Dl, now);
-        }
-        if self.rqs[cpu].curr != Curr::Task(task) {
-            self.wakeup_preempt(cpu, task, 0);
-        } else if self.rqs[cpu].dl_queue.first() != Some(&task) {
+        let pulls = if by_deadline { is_before(before, deadline) } else { !self.is_dl_overloaded(cpu) };
+        let of_curr = match self.rqs[cpu].curr {
+            Curr::Task(curr) if self.class_of(curr) == Class::Dl => Some(self.task(curr).dl_deadline),
+            _ => None,
+        };
+        let runs = self.rqs[cpu].curr == Curr::Task(task);
+        let asks = if runs || !self.kernel.has(Feature::DlWaitingAsks) {
+            let earliest = self.rqs[cpu].dl_queue.first().map_or(0, |&first| self.task(first).dl_deadline);
+            is_before(earliest, deadline)
+        } else {
+            of_curr.is_none_or(|of_curr| is_before(deadline, of_curr))
+        };
+        if asks {
             self.resched_now(cpu);
+        }
+        if pulls {
+            self.pull_tasks(cpu, Class::Dl, now);
         }
     }
 
@@ -273,5 +285,33 @@ mod tests {
         ] {
             assert_eq!(sleeper(kernel), expected, "{kernel}");
         }
+    }
+
+    /// Deadline tasks with these deadlines in ms run and wait on CPU 0; the one that waits gets other parameters. Whether
+    /// the running one is asked.
+    fn other_parameters(runs: u64, waits: u64) -> String {
+        asked("1x1x1 | 0[a* b]", move |drawn| {
+            let of = |ms: u64| Policy::Deadline { runtime: 1_000_000, deadline: ms * MS, period: ms * MS };
+            set_policy(drawn, "a", of(50));
+            set_policy(drawn, "b", of(60));
+            for (name, ms) in [("a", runs), ("b", waits)] {
+                let task = drawn.task(name);
+                drawn.sched.task_mut(task).dl_deadline = NOW.0 + ms * MS;
+            }
+            let b = drawn.task("b");
+            drawn.sched.prio_changed_dl(b, 0, NOW);
+        })
+    }
+
+    #[test]
+    fn a_deadline_task_that_waits_asks_if_it_comes_before_the_running_one_or_after_the_first() {
+        expect![[r#"
+            v4.13..v6.1: false
+            v6.3..v7.3: true"#]]
+        .assert_eq(&other_parameters(50, 40));
+        expect![[r#"
+            v4.13..v6.1: true
+            v6.3..v7.3: false"#]]
+        .assert_eq(&other_parameters(50, 60));
     }
 }

@@ -170,6 +170,9 @@ impl Sched {
         let owed = entry.dl_runtime as i128 * period as i128 / runtime.max(1) as i128;
         let zero_lag = entry.dl_deadline as i128 - owed - self.rqs[cpu].clock as i128;
         if zero_lag < 0 || entry.dl_inactive_at.is_some() {
+            if entry.policy.class() != Class::Dl {
+                self.clear_dl_params(task);
+            }
             return;
         }
         let at = self.rqs[cpu].clock + zero_lag as u64;
@@ -207,8 +210,16 @@ impl Sched {
         let entry = self.task_mut(task);
         (entry.dl_inactive_at, entry.dl_non_contending) = (None, false);
         if entry.policy.class() != Class::Dl {
-            entry.dl_throttled = false;
+            self.clear_dl_params(task);
         }
+    }
+
+    /// A task outside the class has no bandwidth any more: if it returns, it is not out of budget.
+    ///
+    /// Kernel: __dl_clear_params(), kernel/sched/deadline.c, v6.1, v7.3.
+    fn clear_dl_params(&mut self, task: TaskId) {
+        let entry = self.task_mut(task);
+        (entry.dl_throttled, entry.dl_yielded) = (false, false);
     }
 
     /// Whether that timer has not been cancelled and is due.
@@ -393,9 +404,9 @@ mod tests {
 
     use expect_test::expect;
     use schedlab_topology::CpuId;
-    use schedlab_units::TaskId;
+    use schedlab_units::{TaskId, Time};
 
-    use crate::drawing::by_kernel;
+    use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
     use crate::{NewTask, Policy};
 
@@ -607,5 +618,23 @@ mod tests {
         });
         // It is throttled with what is left, and loses that when it gets the next budget.
         expect!["v4.13..v7.3: 4000 us, idle; 5000 us, dl"].assert_eq(&found);
+    }
+
+    #[test]
+    fn a_task_out_of_budget_that_leaves_after_its_zero_lag_time_may_return_with_a_budget() {
+        let throttled = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a*]");
+            let (a, sched) = (drawn.task("a"), &mut drawn.sched);
+            let of = Policy::Deadline { runtime: 1_000_000, deadline: 10_000_000, period: 10_000_000 };
+            let at = |us: u64| Time(NOW.0 + us * 1000);
+            sched.set_policy(CpuId(0), a, of, NOW);
+            sched.apply_dl_throttle(a, NOW);
+            // All of its budget is left, so it is owed nothing before its period began.
+            sched.set_policy(CpuId(0), a, Policy::Normal, at(300));
+            let left = sched.task(a).dl_throttled;
+            sched.set_policy(CpuId(0), a, of, at(400));
+            format!("{left} {}, {} ns", sched.task(a).dl_throttled, sched.task(a).dl_runtime)
+        };
+        expect!["v4.13..v7.3: false false, 1000000 ns"].assert_eq(&by_kernel("", throttled));
     }
 }
