@@ -28,20 +28,40 @@ impl Sched {
         }
     }
 
-    #[cold]
-    fn add_leaf(&mut self, cfs: CfsRqId) {
-        let depth = self.depth_of(cfs);
-        let cpu = self.cfs(cfs).cpu;
-        let list = &self.rqs[cpu].leaf_cfs_rqs;
-        let at = list.iter().position(|&other| self.depth_of(other) < depth).unwrap_or(list.len());
-        self.rqs[cpu].leaf_cfs_rqs.insert(at, cfs);
-        self.cfs_mut(cfs).on_list = true;
+    /// Puts the first throttled queue above an entity and all above that one on the list.
+    ///
+    /// Kernel: enqueue_task_fair(), kernel/sched/fair.c, v5.10.
+    pub(crate) fn list_above_throttled(&mut self, se: SeId) {
+        let mut level = Some(se);
+        while let Some(se) = level {
+            if self.cfs(self.cfs_rq_of(se)).throttled {
+                return self.list_all_above(se);
+            }
+            level = self.se(se).parent;
+        }
     }
 
-    /// Levels between a queue and the root.
-    fn depth_of(&self, cfs: CfsRqId) -> u8 {
+    /// Before its parent if that is on the list. If not, its parent comes next, and is put after it: until then it is
+    /// the end of a branch at the head of the list.
+    #[cold]
+    fn add_leaf(&mut self, cfs: CfsRqId) {
         let queue = self.cfs(cfs);
-        self.tg(queue.tg).se.get(queue.cpu.index()).map_or(0, |&se| self.se(se).depth + 1)
+        let (cpu, tg) = (queue.cpu, queue.tg);
+        let parent = self.tg(tg).parent.and_then(|above| self.tg(above).cfs_rq.get(cpu.index()).copied());
+        let rq = &self.rqs[cpu];
+        let place = |of: CfsRqId| rq.leaf_cfs_rqs.iter().position(|&other| other == of);
+        let child = |branch: &CfsRqId| self.tg(self.cfs(*branch).tg).parent == Some(tg);
+        let (at, connected) = match parent {
+            None => (rq.leaf_cfs_rqs.len(), true),
+            Some(parent) => match place(parent) {
+                Some(at) => (at, true),
+                None => (rq.alone_branch.filter(child).and_then(place).map_or(0, |at| at + 1), false),
+            },
+        };
+        let rq = &mut self.rqs[cpu];
+        rq.leaf_cfs_rqs.insert(at, cfs);
+        rq.alone_branch = (!connected).then_some(cfs);
+        self.cfs_mut(cfs).on_list = true;
     }
 
     /// Updates all averages of a CPU.
@@ -118,19 +138,20 @@ impl Sched {
         }
     }
 
-    /// Whether a queue is empty, has nothing left to decay and no listed child.
+    /// Whether a queue is empty, has nothing left to decay and, in later kernels, no listed child.
     ///
-    /// Kernel: cfs_rq_is_decayed(), kernel/sched/fair.c, v6.12.
-    fn is_decayed(&self, cfs: CfsRqId) -> bool {
+    /// Kernel: cfs_rq_is_decayed(), child_cfs_rq_on_list(), kernel/sched/fair.c, v5.10, v6.12.
+    pub(crate) fn is_decayed(&self, cfs: CfsRqId) -> bool {
         let queue = self.cfs(cfs);
         queue.load.weight == 0
             && queue.avg.is_decayed()
             && queue.avg.runnable_load_sum == 0
             && (queue.tg_load_avg_contrib == 0 || !self.kernel.has(Feature::TgLoadAvgRateLimit))
-            && !self.rqs[queue.cpu]
-                .leaf_cfs_rqs
-                .iter()
-                .any(|&other| self.tg(self.cfs(other).tg).parent == Some(queue.tg))
+            && !(self.kernel.has(Feature::ListedByDecay)
+                && self.rqs[queue.cpu]
+                    .leaf_cfs_rqs
+                    .iter()
+                    .any(|&other| self.tg(self.cfs(other).tg).parent == Some(queue.tg)))
     }
 }
 
@@ -148,9 +169,9 @@ mod tests {
     use expect_test::expect;
     use schedlab_topology::CpuId;
 
-    use crate::drawing::by_kernel;
+    use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
-    use crate::{Access, Effect, NewTask, Shared, TgId};
+    use crate::{Access, Effect, NICE_0_LOAD, NewTask, Shared, TgId};
 
     #[test]
     fn a_group_learns_that_the_blocked_load_of_a_group_below_it_shrank() {
@@ -178,5 +199,30 @@ mod tests {
             v4.13..v5.5: inner 
             v5.18..v7.3: inner outer "#]]
         .assert_eq(&by_kernel("", written));
+    }
+
+    /// The list of a CPU after these queues of nested groups were put on it: `r` is the root's, `a` is above `b`, `b`
+    /// above `c`.
+    #[test]
+    fn queues_are_listed_before_their_parents_unless_those_come_later() {
+        let mut drawn = draw("v5.10", "1x1x1 | 0[]");
+        let (sched, cpu) = (&mut drawn.sched, CpuId(0));
+        let mut above = TgId::ROOT;
+        let mut queues = alloc::vec![('r', sched.root_cfs_id(cpu))];
+        for name in ['a', 'b', 'c'] {
+            above = sched.new_group(above, NICE_0_LOAD, cpu, NOW);
+            queues.push((name, sched.made_on_cpu(above, cpu).0));
+        }
+        let mut listed = |added: &str, removed: &str| -> String {
+            let named = |name: char| queues.iter().find(|(known, _)| *known == name).unwrap().1;
+            added.chars().for_each(|name| sched.list_add_leaf_cfs_rq(named(name)));
+            removed.chars().for_each(|name| sched.list_del_leaf_cfs_rq(named(name)));
+            let list = sched.rqs[cpu].leaf_cfs_rqs.iter();
+            list.map(|cfs| queues.iter().find(|(_, known)| known == cfs).unwrap().0).collect()
+        };
+        assert_eq!(listed("cbar", ""), "cbar");
+        assert_eq!(listed("", "ab"), "cr");
+        // The parent of a listed queue joins at the head, so it is aged before that queue.
+        assert_eq!(listed("ba", ""), "bcar");
     }
 }

@@ -40,8 +40,8 @@ impl Sched {
         match self.class_of(task) {
             Class::Fair => {
                 self.enqueue_task_fair(cpu, task, flags);
-                if self.bandwidth_used && self.kernel.has(Feature::ThrottledLists) {
-                    self.list_all_above(SeId(task.0));
+                if self.lists_throttled() {
+                    self.list_above_throttled(SeId(task.0));
                 }
                 self.fair_server_start(cpu);
             }
@@ -105,6 +105,9 @@ impl Sched {
                 entity.slice = slice;
                 entity.custom_slice = true;
             }
+            if self.lists_throttled() && self.cfs(cfs).nr_queued > 0 {
+                self.list_add_leaf_cfs_rq(cfs);
+            }
             self.enqueue_entity(cfs, se, flags);
             if !self.count_enqueued(cfs, runnable, &mut idle) {
                 self.hrtick_update(cpu);
@@ -121,11 +124,20 @@ impl Sched {
                 self.hrtick_update(cpu);
                 return;
             }
+            if self.lists_throttled() && self.cfs(cfs).throttle_count > 0 {
+                self.list_add_leaf_cfs_rq(cfs);
+            }
             slice = self.group_slice(cfs);
             level = self.se(se).parent;
         }
         self.add_nr_running(cpu, 1);
         self.hrtick_update(cpu);
+    }
+
+    /// Whether throttled queues are among those whose averages are updated.
+    #[inline]
+    fn lists_throttled(&self) -> bool {
+        self.bandwidth_used && self.kernel.has(Feature::ThrottledLists)
     }
 
     /// Counts a task at one level of its hierarchy; false if the level is off its CPU,

@@ -184,6 +184,7 @@ features! {
     UnthrottleAsksEmpty "UNTHROTTLE_ASKS_EMPTY" "An unthrottled queue without tasks still makes its idle CPU look for tasks of other queues." "unthrottle_cfs_rq(), v5.16" [0 0 1 1 1 1 1 1];
     SetNextFromTop "SET_NEXT_FROM_TOP" "A fair task that follows one of another class is set as the next from the root down, so averages of a level are updated before those below." "pick_next_task_fair(), v5.10, v6.1; not v6.12" [1 1 1 1 1 1 0 0];
     ThrottledLists "THROTTLED_LISTS" "Throttled queues are among those whose averages are updated." "enqueue_task_fair(), unthrottle_cfs_rq(), v5.13 to v5.19 and stable 5.10" [0 0 1 0 0 0 0 0];
+    ListedByDecay "LISTED_BY_DECAY" "An unthrottled queue with load left is among those whose averages are updated, and a queue stays among them while a child is, not only while something is queued." "cfs_rq_is_decayed(), tg_unthrottle_up(), v5.13; not v5.10" [0 0 1 1 1 1 1 1];
     GroupLoadMax "GROUP_LOAD_MAX" "A group's share counts the larger of queued weight and average load." "calc_group_shares(), v4.15" [0 1 1 1 1 1 1 1];
     ReweightIfChanged "REWEIGHT_IF_CHANGED" "A group entity is re-weighted only when its shares changed." "update_cfs_group(), v6.6" [0 0 0 0 0 1 1 1];
     KeepEmptyWeight "KEEP_EMPTY_WEIGHT" "A group that becomes empty on a CPU keeps its entity's weight." "update_cfs_group(), v6.12" [0 0 0 0 0 0 1 1];

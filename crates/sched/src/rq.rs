@@ -83,6 +83,8 @@ pub struct Rq {
     pub last_blocked_load_update: u64,
     /// Queues whose averages must be decayed, children before parents.
     pub leaf_cfs_rqs: Vec<CfsRqId>,
+    /// The last of them whose parent is not there yet (`tmp_alone_branch`).
+    pub(crate) alone_branch: Option<CfsRqId>,
     /// Queues with new quota that this CPU was interrupted to unthrottle (v6.4).
     pub cfsb_csd_list: Vec<CfsRqId>,
     /// Blocked load may still decay.
@@ -195,6 +197,7 @@ impl Rq {
             next_balance: 0,
             last_blocked_load_update: 0,
             leaf_cfs_rqs: Vec::new(),
+            alone_branch: None,
             cfsb_csd_list: Vec::new(),
             has_blocked_load: false,
             nohz_tick_stopped: false,

@@ -15,8 +15,8 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::{
-    BandwidthSlices, CfsRqId, Curr, DequeueFlags, Effect, EnqueueFlags, Feature, Sched, SeId, TgId,
-    UpdateFlags,
+    BandwidthSlices, CfsRqId, Curr, DequeueFlags, Effect, EnqueueFlags, Feature, PeltClock, Sched, SeId,
+    TgId, UpdateFlags,
 };
 
 /// Run time that a CPU keeps for its next turn when its queue becomes empty, ns.
@@ -403,8 +403,12 @@ impl Sched {
             self.unthrottle_up(below);
         }
         self.effects.push(Effect::Throttled { tg, cpu, on: false });
-        if self.cfs(cfs).load.weight == 0 && !self.kernel.has(Feature::UnthrottleAsksEmpty) {
-            return;
+        if self.cfs(cfs).load.weight == 0 {
+            if !self.kernel.has(Feature::UnthrottleAsksEmpty) || !self.cfs(cfs).on_list {
+                return;
+            }
+            // Nothing to run, but something to decay: the levels above are aged with it.
+            self.list_all_above(self.tg(tg).se[cpu.index()]);
         }
         if !per_task && self.cfs(cfs).load.weight > 0 {
             self.rejoin_queues(cfs);
@@ -441,7 +445,11 @@ impl Sched {
         }
         // It ran out of time again while tasks were queued: the rest continues to wait.
         self.cfs_mut(cfs).throttled_limbo.extend(waiting);
-        if !self.kernel.has(Feature::ThrottledLists) || self.cfs(cfs).nr_queued > 0 {
+        let lists = match self.kernel.has(Feature::ListedByDecay) {
+            true => !self.is_decayed(cfs),
+            false => self.cfs(cfs).nr_queued > 0 || self.kernel.rules.pelt == PeltClock::InContribution,
+        };
+        if lists {
             self.list_add_leaf_cfs_rq(cfs);
         }
     }

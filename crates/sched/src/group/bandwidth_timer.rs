@@ -174,25 +174,31 @@ mod tests {
 
     #[test]
     fn an_idle_cpu_is_asked_or_not_when_an_empty_queue_has_quota_again() {
+        let asked = |load: u64| {
+            by_kernel("", |kernel| {
+                let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+                let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), lab.time());
+                let (cfs, _) = lab.sched.made_on_cpu(group, CpuId(0));
+                let task = lab.hog("root", 0);
+                lab.sleep(task);
+                while lab.sched.task(task).on_rq {
+                    lab.run(MS);
+                }
+                // Queued without a request to switch, as when a task moves to another group.
+                lab.sched.activate(task, CpuId(0), EnqueueFlags::default(), lab.time());
+                lab.sched.bandwidth_used = true;
+                let queue = lab.sched.cfs_mut(cfs);
+                (queue.throttled, queue.throttle_count, queue.avg.load_sum) = (true, 1, load);
+                lab.sched.unthrottle_cfs_rq(cfs);
+                format!("asked {}", lab.sched.rqs[CpuId(0)].need_resched != crate::NeedResched::default())
+            })
+        };
+        // The averages of a queue with some load left go on to be updated.
         expect![[r#"
             v4.13..v5.5: asked false
             v5.18..v7.3: asked true"#]]
-        .assert_eq(&by_kernel("", |kernel| {
-            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
-            let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), lab.time());
-            let (cfs, _) = lab.sched.made_on_cpu(group, CpuId(0));
-            let task = lab.hog("root", 0);
-            lab.sleep(task);
-            while lab.sched.task(task).on_rq {
-                lab.run(MS);
-            }
-            // Queued without a request to switch, as when a task moves to another group.
-            lab.sched.activate(task, CpuId(0), EnqueueFlags::default(), lab.time());
-            (lab.sched.bandwidth_used, lab.sched.cfs_mut(cfs).throttled) = (true, true);
-            lab.sched.cfs_mut(cfs).throttle_count = 1;
-            lab.sched.unthrottle_cfs_rq(cfs);
-            format!("asked {}", lab.sched.rqs[CpuId(0)].need_resched != crate::NeedResched::default())
-        }));
+        .assert_eq(&asked(1000));
+        expect!["v4.13..v7.3: asked false"].assert_eq(&asked(0));
     }
 
     #[test]
