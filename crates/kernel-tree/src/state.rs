@@ -40,6 +40,6 @@ states! {
     GroupState {
         on_rq, weight, vruntime, load_avg, util_avg, queue_weight, queue_load_avg, queue_util_avg, tg_load_avg, deadline,
         vlag, sched_delayed, rel_deadline, slice, throttled, runtime_remaining,
-        period_at,
+        period_at, on_list, h_load,
     }
 }

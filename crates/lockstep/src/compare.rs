@@ -234,6 +234,8 @@ impl Pair {
                 ("group's load_avg", theirs.tg_load_avg, tg.load_avg.iter().sum::<i64>() as u64),
                 ("throttled", theirs.throttled, u64::from(queue.throttled)),
                 ("runtime_remaining", theirs.runtime_remaining, queue.runtime_remaining as u64),
+                ("on_list", theirs.on_list, u64::from(queue.on_list)),
+                ("queue's h_load", theirs.h_load, queue.h_load.get()),
             ],
         );
         if self.sched.kernel.rules.policy == FairPolicy::Eevdf {

@@ -135,7 +135,8 @@ int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 }
 
 enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LOAD_AVG, G_Q_UTIL_AVG, G_TG_LOAD, G_DEADLINE,
-       G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT };
+       G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT,
+       G_ON_LIST, G_H_LOAD };
 
 void lab_state_group(int group, int cpu, u64 *o)
 {
@@ -170,4 +171,6 @@ void lab_state_group(int group, int cpu, u64 *o)
 	o[G_THROTTLED] = q->throttled;
 	o[G_RUNTIME] = q->runtime_remaining;
 	o[G_PERIOD_AT] = hrtimer_get_expires(&tg->cfs_bandwidth.period_timer);
+	o[G_ON_LIST] = q->on_list;
+	o[G_H_LOAD] = q->h_load;
 }
