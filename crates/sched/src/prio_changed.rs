@@ -118,7 +118,8 @@ impl Sched {
             Class::Dl => _ = self.update_dl_rq_load_avg(cpu, false),
             _ => {}
         }
-        if class == Class::Fair || self.kernel.has(Feature::ClassChangeAsks) {
+        let falls = class < from.class() && self.kernel.has(Feature::LowerClassAsks);
+        if class == Class::Fair || falls || self.kernel.has(Feature::ClassChangeAsks) {
             self.resched_now(cpu);
         }
     }
@@ -313,5 +314,18 @@ mod tests {
             v4.13..v6.1: true
             v6.3..v7.3: false"#]]
         .assert_eq(&other_parameters(50, 60));
+    }
+
+    #[test]
+    fn in_early_releases_of_v7_2_only_a_running_task_that_falls_in_class_is_asked() {
+        let of = |from: Policy, to: Policy| {
+            let mut drawn = draw("v7.2+NO_CLASS_CHANGE_ASKS", "1x1x1 | 0[a* b]");
+            set_policy(&mut drawn, "a", from);
+            let a = drawn.task("a");
+            drawn.sched.set_policy(CpuId(0), a, to, NOW);
+            drawn.sched.rqs[CPU].need_resched.any()
+        };
+        let deadline = Policy::Deadline { runtime: MS, deadline: 10 * MS, period: 10 * MS };
+        assert_eq!((of(deadline, Policy::Fifo(5)), of(Policy::Normal, Policy::Fifo(5))), (true, false));
     }
 }
