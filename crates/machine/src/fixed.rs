@@ -41,6 +41,7 @@ impl Work {
     }
 
     /// The work done in `ns` at a rate.
+    #[inline]
     pub fn done_in(ns: u64, rate: Rate) -> Work {
         Work(ns.saturating_mul(u64::from(rate.0)))
     }

@@ -116,6 +116,7 @@ impl Preempt {
     }
 
     /// Whether pending requests are acted on at a point.
+    #[inline]
     pub fn honours(self, point: Point, pending: NeedResched) -> bool {
         match point {
             Point::ExitToUser => pending.any(),

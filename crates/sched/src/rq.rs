@@ -20,6 +20,7 @@ pub enum Curr {
 
 impl Curr {
     /// The task, unless idle.
+    #[inline]
     pub fn task(self) -> Option<TaskId> {
         match self {
             Curr::Idle => None,

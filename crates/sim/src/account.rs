@@ -105,6 +105,7 @@ impl OfCpu {
     }
 
     /// The same for kernel work that counts as a task's work.
+    #[inline]
     pub(crate) fn charge_within(&mut self, part: Part, ns: u64) {
         self.charge(part, ns);
         self.within += ns;

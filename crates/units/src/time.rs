@@ -59,12 +59,14 @@ impl Duration {
 impl Add<Duration> for Time {
     type Output = Time;
 
+    #[inline]
     fn add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(span.0))
     }
 }
 
 impl AddAssign<Duration> for Time {
+    #[inline]
     fn add_assign(&mut self, span: Duration) {
         *self = *self + span;
     }
@@ -73,12 +75,14 @@ impl AddAssign<Duration> for Time {
 impl Add for Duration {
     type Output = Duration;
 
+    #[inline]
     fn add(self, other: Duration) -> Duration {
         Duration(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Duration {
+    #[inline]
     fn add_assign(&mut self, other: Duration) {
         *self = *self + other;
     }
@@ -87,12 +91,14 @@ impl AddAssign for Duration {
 impl Sub for Duration {
     type Output = Duration;
 
+    #[inline]
     fn sub(self, other: Duration) -> Duration {
         Duration(self.0 - other.0)
     }
 }
 
 impl SubAssign for Duration {
+    #[inline]
     fn sub_assign(&mut self, other: Duration) {
         *self = *self - other;
     }
