@@ -110,13 +110,18 @@ impl<S: Scheduler> Engine<'_, S> {
     /// `sched_stat_runtime` for the time a task ran since its last charge event. Before a queue changes, its
     /// running task is charged, so the event shows the requests that were `pending` before.
     pub fn emit_runtime(&mut self, cpu: CpuId, context: Context, pending: NeedResched, task: TaskId) {
-        if let Some(kind) = self.runtime(task) {
-            if self.omits() {
-                return;
-            }
-            let depth = if context == Context::Task { 2 } else { 1 };
-            self.emit_with(cpu, context, pending, depth, kind);
+        let [sum, vruntime] = self.sched.runtime(task);
+        let entry = &mut self.tasks[task.index()];
+        let runtime = sum - std::mem::replace(&mut entry.runtime_told, sum);
+        if runtime == 0 || self.omits() {
+            return;
         }
+        // Until v6.7 the event contained the virtual time as well.
+        let cfs = self.sched.kernel().rules.policy == FairPolicy::Cfs;
+        let (comm, pid) = self.who(task);
+        let kind = Kind::SchedStatRuntime { comm, pid, runtime, vruntime: cfs.then_some(vruntime) };
+        let depth = if context == Context::Task { 2 } else { 1 };
+        self.emit_with(cpu, context, pending, depth, kind);
     }
 
     /// The same for the task that runs on a CPU, charged because another task was queued there.
@@ -124,18 +129,6 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(curr) = self.curr(at) {
             self.emit_runtime(cpu, context, pending, curr);
         }
-    }
-
-    fn runtime(&mut self, task: TaskId) -> Option<Kind> {
-        // Until v6.7 the event contained the virtual time as well.
-        let cfs = self.sched.kernel().rules.policy == FairPolicy::Cfs;
-        let [sum, vruntime] = self.sched.runtime(task);
-        let vruntime = cfs.then_some(vruntime);
-        let entry = &mut self.tasks[task.index()];
-        let runtime = sum - entry.runtime_told;
-        entry.runtime_told = sum;
-        let (comm, pid) = (entry.comm, entry.pid);
-        (runtime != 0).then_some(Kind::SchedStatRuntime { comm, pid, runtime, vruntime })
     }
 
     /// `sched_migrate_task`.
