@@ -18,7 +18,7 @@ use schedlab_machine::{Mechanism, Work};
 use schedlab_sched::{PipeWake, Scheduler, TaskState};
 use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId};
-use schedlab_workload::{ChannelId, Dist, Section};
+use schedlab_workload::{ChannelId, Section, exponential};
 
 use crate::account::Part;
 use crate::emit::Context;
@@ -197,7 +197,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let stream = &mut self.tasks[task.index()].spread;
         let mut spread = |ns: u64| {
             let part = ns * cost.call_spread_permille.get() / 1000;
-            ns - part + exponential(part, || stream.next())
+            ns - part + drawn(part, || stream.next())
         };
         match self.objects.channels[id.index()] {
             Channel::Pipe(_) => {
@@ -227,8 +227,8 @@ impl<S: Scheduler> Engine<'_, S> {
 }
 
 /// A draw with this mean from an exponential distribution; nothing is drawn for a mean of zero.
-fn exponential(mean: u64, draw: impl FnMut() -> u64) -> u64 {
-    if mean == 0 { 0 } else { Dist::Exponential { mean: Duration(mean) }.draw(draw).0 }
+fn drawn(mean: u64, draw: impl FnOnce() -> u64) -> u64 {
+    if mean == 0 { 0 } else { exponential(Duration(mean), draw()).0 }
 }
 
 /// Writes as much as fits; returns how much, and adds the tasks to wake.

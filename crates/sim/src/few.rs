@@ -34,6 +34,10 @@ impl<T: PartialEq> Few<T> {
     /// Removes the last element that equals this one; whether there was one.
     pub fn remove_last(&mut self, value: &T) -> bool {
         let Some(list) = &mut self.0 else { return false };
+        if list.0.last() == Some(value) {
+            list.0.pop();
+            return true;
+        }
         let place = list.0.iter().rposition(|known| known == value);
         place.map(|place| list.0.remove(place)).is_some()
     }

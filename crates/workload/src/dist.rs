@@ -81,7 +81,9 @@ impl Dist {
     }
 }
 
-fn exponential(mean: Duration, bits: u64) -> Duration {
+/// A memoryless span of this mean, from 64 random bits: [`Dist::Exponential`].
+#[inline]
+pub fn exponential(mean: Duration, bits: u64) -> Duration {
     Duration(((u128::from(mean.0) * u128::from(minus_ln(bits))) >> 32) as u64)
 }
 

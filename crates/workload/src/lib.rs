@@ -29,7 +29,7 @@ pub use builder::{Label, ProgramBuilder, WorkloadBuilder};
 pub use check::Fault;
 pub use cpu_list::CpuList;
 pub use cursor::Cursor;
-pub use dist::Dist;
+pub use dist::{Dist, exponential};
 pub use entry::TaskEntry;
 pub use error::{Place, WorkloadError};
 pub use from_toml::{WorkloadRead, WorkloadRow};

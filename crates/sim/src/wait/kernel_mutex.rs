@@ -131,7 +131,12 @@ impl KernelMutex {
     }
 
     /// A task that has it no longer waits.
+    #[inline]
     fn leave(&mut self, task: TaskId) {
+        // Nearly always no task waits.
+        if self.waiters.len() == 0 {
+            return;
+        }
         let was_first = self.is_first(task);
         if self.waiters.remove(task).is_some() && was_first {
             self.handoff = false;
