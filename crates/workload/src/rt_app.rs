@@ -132,13 +132,14 @@ fn add_threads(
                 Some(program) => program,
                 None => *program.insert(threads.program(w, task, role)?),
             };
-            let name = format!("{}-{index}", task.name);
-            if task.kthread {
+            let name = task.name.clone();
+            let spec = if task.kthread {
                 kthreads.push(w.next_task());
-                w.task(TaskSpec { kthread: true, process: Process::Own, ..TaskSpec::root(name, program) });
+                TaskSpec { kthread: true, process: Process::Own, ..TaskSpec::root(name, program) }
             } else {
-                w.task(TaskSpec::forked(name, program).thread_of(process));
-            }
+                TaskSpec::forked(name, program).thread_of(process)
+            };
+            w.numbered_task(spec, index);
         }
     }
     for task in tasks.iter().filter(is_forked) {
