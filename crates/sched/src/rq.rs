@@ -86,6 +86,8 @@ pub struct Rq {
     pub leaf_cfs_rqs: Vec<CfsRqId>,
     /// The last of them whose parent is not there yet (`tmp_alone_branch`).
     pub(crate) alone_branch: Option<CfsRqId>,
+    /// It updates the load of the idle CPUs when it enters the idle loop (NOHZ_NEWILB_KICK).
+    pub(crate) newilb: bool,
     /// Queues with new quota that this CPU was interrupted to unthrottle (v6.4).
     pub cfsb_csd_list: Vec<CfsRqId>,
     /// Blocked load may still decay.
@@ -199,6 +201,7 @@ impl Rq {
             last_blocked_load_update: 0,
             leaf_cfs_rqs: Vec::new(),
             alone_branch: None,
+            newilb: false,
             cfsb_csd_list: Vec::new(),
             has_blocked_load: false,
             nohz_tick_stopped: false,

@@ -74,6 +74,9 @@ impl Sched {
         if next == prev && next == Curr::Idle {
             self.stop_hrtick(cpu);
         }
+        if next == Curr::Idle {
+            self.nohz_run_idle_balance(cpu, now);
+        }
         Switched { prev, next, reason, voluntary, preempted: how == Deactivate::Preempted, delayed }
     }
 

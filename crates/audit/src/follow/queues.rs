@@ -307,6 +307,7 @@ impl Shadow {
             // A charge that was processed ahead of its event may have advanced the clock.
             let rq = &mut self.sched.rqs[cpu];
             rq.clock_idle = rq.clock_idle.min(now.0);
+            self.sched.nohz_run_idle_balance(cpu, now);
         }
         self.sets_budget_timer(cpu, next);
         self.turned(cpu, prev, next, clock);

@@ -425,7 +425,10 @@ mod tests {
             let now = Time(NOW.0 + 100_000_000);
             sched.update_rq_clock(CpuId(0), now);
             sched.newidle_balance(CpuId(0), now);
-            format!("{} {}", sched.cpu_load(CpuId(1)), sched.cpu_load(CpuId(2)))
+            let at_once = sched.cpu_load(CpuId(1)) != 1000;
+            sched.nohz_run_idle_balance(CpuId(0), now);
+            let when = if at_once { "at once" } else { "in the idle loop" };
+            format!("{} {} {when}", sched.cpu_load(CpuId(1)), sched.cpu_load(CpuId(2)))
         };
         let told = |kernel: &str| {
             let found = aged(kernel, "2x1x2 | 0[] 3[a* b c d]");
@@ -434,9 +437,9 @@ mod tests {
             format!("found {found}, nothing {nothing}, gate {gate}")
         };
         expect![[r#"
-            v4.13: found 0 0, nothing 0 0, gate 0 0
-            v5.5: found 127 127, nothing 127 127, gate 127 127
-            v5.18..v7.3: found 1000 1000, nothing 127 127, gate 127 127"#]]
+            v4.13: found 0 0 at once, nothing 0 0 at once, gate 0 0 at once
+            v5.5: found 127 127 at once, nothing 127 127 at once, gate 127 127 at once
+            v5.18..v7.3: found 1000 1000 in the idle loop, nothing 127 127 in the idle loop, gate 127 127 in the idle loop"#]]
         .assert_eq(&by_kernel("+NO_NI_RANDOM", told));
     }
 

@@ -231,10 +231,10 @@ impl Sched {
         }
     }
 
-    /// A CPU that found nothing and will be idle for a while updates the load of the idle CPUs. The kernel does it on
-    /// its way into the idle loop; here it happens at once.
+    /// A CPU that found nothing and will be idle for a while updates the load of the idle CPUs: at once, or in later
+    /// kernels on its way into the idle loop.
     ///
-    /// Kernel: nohz_newidle_balance(), nohz_run_idle_balance(), kernel/sched/fair.c, v6.12 and v5.5.
+    /// Kernel: nohz_newidle_balance(), kernel/sched/fair.c, v6.12 and v5.5.
     pub(super) fn nohz_newidle_balance(&mut self, cpu: CpuId, now: Time) {
         if !self.kernel.has(Feature::NohzBlockedLoad)
             || self.rqs[cpu].avg_idle < self.kernel.tunables.migration_cost_ns
@@ -243,10 +243,27 @@ impl Sched {
         {
             return;
         }
-        let stats = NohzKick { stats: true, ..NohzKick::default() };
-        self.balance_the_idle(cpu, stats, IdleType::NewlyIdle, now);
+        match self.kernel.rules.newidle_ages {
+            NewidleAges::InPasses => self.balance_the_idle(cpu, STATS, IdleType::NewlyIdle, now),
+            NewidleAges::IfIdle => self.rqs[cpu].newilb = true,
+        }
+    }
+
+    /// A CPU enters the idle loop: it updates the load of the idle CPUs if it meant to. If its tick has been stopped
+    /// since before its last task ran, it is one of them, and its clock of averages has caught up.
+    ///
+    /// Kernel: nohz_run_idle_balance(), kernel/sched/fair.c, do_idle(), kernel/sched/idle.c, v5.13, v6.12.
+    #[inline]
+    pub fn nohz_run_idle_balance(&mut self, cpu: CpuId, now: Time) {
+        let rq = &mut self.rqs[cpu];
+        if core::mem::take(&mut rq.newilb) && !rq.nohz_kick.any() && !rq.need_resched.any() {
+            self.balance_the_idle(cpu, STATS, IdleType::NewlyIdle, now);
+        }
     }
 }
+
+/// Only the load of the idle CPUs is updated.
+const STATS: NohzKick = NohzKick { stats: true, balance: false, next: false };
 
 #[cfg(test)]
 mod tests {
