@@ -75,6 +75,14 @@ impl Pair {
         }
     }
 
+    /// Time since the averages of a CPU's queue were updated, by the clock of averages, ns; 0 if they never were.
+    fn avg_age(&self, cpu: CpuId) -> u64 {
+        match self.sched.cfs_rqs[cpu.index()].avg.last_update_time {
+            0 => 0,
+            at => self.sched.rq_clock_pelt(cpu).wrapping_sub(at),
+        }
+    }
+
     fn compare_cpu(&self, cpu: CpuId, all: &mut Collected) {
         let of = || format!("CPU {}", cpu.0);
         let name = |curr: tree::Curr| match curr {
@@ -108,6 +116,10 @@ impl Pair {
                 ("last_h_load_update", theirs.last_h_load_update, cfs.last_h_load_update.get()),
             ],
         );
+        // What is zero does not age.
+        if cfs.avg.load_avg != 0 || cfs.avg.util_avg != 0 || cfs.avg.runnable_avg != 0 {
+            all.numbers(&of, &[("age of cfs averages", theirs.avg_age, self.avg_age(cpu))]);
+        }
         if self.sched.kernel.rules.pressure != Pressure::RtAvg {
             all.numbers(
                 &of,

@@ -57,7 +57,7 @@ struct sched_domain *lab_searched(int cpu)
 
 enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STAMP, C_NEXT_BALANCE, C_LOAD_AVG, C_UTIL_AVG,
        C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES,
-       C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN };
+       C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -92,6 +92,8 @@ void lab_state_cpu(int cpu, u64 *o)
 	o[C_DL_AVG] = rq->avg_dl.util_avg;
 	o[C_H_LOAD] = rq->cfs.h_load;
 	o[C_H_LOAD_AT] = rq->cfs.last_h_load_update;
+	if (rq->cfs.avg.last_update_time)
+		o[C_AGE] = rq->clock_pelt - rq->lost_idle_time - rq->cfs.avg.last_update_time;
 #if AT_LEAST(5, 18)
 	if (llc && llc->shared)
 		o[C_IDLE_SCAN] = llc->shared->nr_idle_scan;
