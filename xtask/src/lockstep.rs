@@ -36,8 +36,8 @@ const MACHINES: [(&str, usize); 10] = [
     ("2x1x4:capacity=0-3/600", 30),
 ];
 
-/// Sets of loads; the last has all that are compatible.
-const LOADS: [&str; 17] = [
+/// Sets of loads, the last of them with all at once.
+const LOADS: [&str; 19] = [
     "plain",
     "nohz",
     "sync,irq",
@@ -55,6 +55,8 @@ const LOADS: [&str; 17] = [
     "rt",
     "deadline",
     "exec",
+    "groups,deadline,rt",
+    "all",
 ];
 
 /// The runs to make.
