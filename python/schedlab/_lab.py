@@ -160,7 +160,7 @@ class Scenario(_Texts):
             #: The text of the file.
             self.text = path.read_text()
         except OSError as error:
-            raise Error(f"{self.file}: {error.strerror}; look how it is spelled and where it lies") from None
+            raise Error(f"{self.file}: {error.strerror}; check its spelling and location") from None
         #: The folder in which files are looked for that it names.
         self.folder = str(path.parent)
 

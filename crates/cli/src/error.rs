@@ -35,10 +35,10 @@ impl Error {
         }
         Error(match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
             Some(folder) => format!(
-                "{name}: there is no folder {}; look how it is spelled, or make it first",
+                "{name}: there is no folder {}; check its spelling, or create it first",
                 folder.display()
             ),
-            None => format!("{name}: there is no such file; look how it is spelled and where it lies"),
+            None => format!("{name}: there is no such file; check its spelling and location"),
         })
     }
 }

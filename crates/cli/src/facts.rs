@@ -66,7 +66,7 @@ pub fn gather(args: &Asked<'_>, recorded: &Recorded) -> Result<(Facts, FactTexts
         for name in [FEATURES, "debug_sched.txt"] {
             if texts.text(name).is_empty() {
                 let folder = folder.display();
-                say!("there is no {name} in {folder}: what a kernel has by default is taken");
+                say!("there is no {name} in {folder}: the kernel's defaults are assumed");
             }
         }
         texts.set(&mut kernel, &topology);
@@ -134,7 +134,7 @@ fn machine_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<Topology, Er
         )));
     };
     say!(
-        "{trace} does not say on which machine it was recorded: {name} is taken for it; {option} names another"
+        "{trace} does not say on which machine it was recorded: {name} is assumed; name another with {option}"
     );
     Ok(machine::machine(name)?.topology)
 }
@@ -217,7 +217,7 @@ fn kernel_instead(args: &Asked<'_>, recorded: &Recorded) -> Result<String, Error
     let release =
         nearest(&named_kernel(name)?).map(|near| near.split('+').next().unwrap_or_default().to_owned());
     let name = release.as_deref().unwrap_or(name);
-    say!("{trace} does not say which kernel was recorded: {name} is taken for it; {option} names another");
+    say!("{trace} does not say which kernel was recorded: {name} is assumed; name another with {option}");
     Ok(name.to_owned())
 }
 
@@ -228,7 +228,7 @@ fn recorded_kernel(folder: &Path, option: &str) -> Result<String, Error> {
     let release = text.split_whitespace().nth(2).unwrap_or_default();
     kernel_of(release, option).ok_or_else(|| {
         Error::new(format!(
-            "{}: \"{release}\" is no release of a kernel; name the kernel with {option}, one of {}",
+            "{}: \"{release}\" is not a kernel release;  name the kernel with {option}, one of {}",
             path.display(),
             Kernel::names().join(", ")
         ))

@@ -143,7 +143,7 @@ pub fn read(path: &Path) -> Result<String, Error> {
         )));
     }
     let mut text = String::from_utf8(bytes)
-        .map_err(|_| Error::new(format!("{name}: this is no text; is it damaged, or another file?")))?;
+        .map_err(|_| Error::new(format!("{name}: this is not text; is it damaged, or another file?")))?;
     if text.starts_with('\u{feff}') {
         text.remove(0);
     }

@@ -81,9 +81,9 @@ fn tell_invented(name: &str, text: &str) {
         columns.iter().any(|name| name.strip_prefix('l').is_some_and(|level| level.parse::<u32>().is_ok()));
     let missing: Vec<&str> = [
         (has("core"), "cores (each CPU is taken for one)"),
-        (has("socket"), "sockets (one is taken for all)"),
-        (has("node"), "nodes (one is taken for all)"),
-        (has_cache, "caches (the CPUs of a package in one node are taken to share the last one)"),
+        (has("socket"), "sockets (one is assumed for all)"),
+        (has("node"), "nodes (one is assumed for all)"),
+        (has_cache, "caches (the CPUs of a package in one node are assumed to share the last one)"),
     ]
     .into_iter()
     .filter_map(|(has, what)| (!has).then_some(what))

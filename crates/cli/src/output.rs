@@ -173,7 +173,9 @@ pub fn stop_on_interrupt() -> Arc<AtomicBool> {
         if asked.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        say!("runs that are under way are finished, then what is done is printed; Ctrl-C again ends at once");
+        say!(
+            "runs in progress are finished, then all finished runs are printed; press Ctrl-C again to stop at once"
+        );
     });
     stop
 }

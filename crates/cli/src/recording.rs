@@ -367,7 +367,7 @@ fn tell_restored(name: &str, missing: &Missing) {
         n => format!(" and the ends of {n} wake-ups"),
     };
     say!(
-        "{name}: an idle task left no events; put back where later events show them: {} from it{wakeups}",
+        "{name}: an idle task left no events; restored from later events: {} away from it{wakeups}",
         switches(missing.restored_switches)
     );
 }

@@ -93,9 +93,9 @@ impl Difference {
             None if self.matched == 0 => {
                 "No task is in both traces, so no decision can be compared. Are they of the same program?".to_owned()
             }
-            None => "No decision parts: every matched task was placed, moved and preempted alike as far as both traces go.".to_owned(),
+            None => "No decision differs: every matched task was placed, moved and preempted alike up to the end of the shorter trace.".to_owned(),
             Some(first) => format!(
-                "The first decision that parts is number {} about {} ({} in A, {} in B): in A it {} at {:.9} s, in B it {} at {:.9} s. {} of {} matched tasks part somewhere.",
+                "The first decision that differs is number {} about {} ({} in A, {} in B): in A it {} at {:.9} s, in B it {} at {:.9} s. {} of {} matched tasks differ somewhere.",
                 first.step, first.task, first.pids[0], first.pids[1], first.what[0], first.at[0], first.what[1], first.at[1], self.parted, self.matched
             ),
         }

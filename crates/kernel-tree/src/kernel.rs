@@ -80,7 +80,7 @@ impl Kernel {
 
     pub(crate) fn cpu(&self, number: c_int) -> CpuId {
         let cpu = CpuId(u16::try_from(number).unwrap_or(u16::MAX));
-        assert!(cpu.index() < self.cpus, "the kernel speaks of CPU {number}");
+        assert!(cpu.index() < self.cpus, "the kernel refers to CPU {number}");
         cpu
     }
 

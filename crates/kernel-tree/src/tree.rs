@@ -32,7 +32,7 @@ impl Tree {
             return Err(
                 match names.find(|name| name.starts_with("linux-source-") && name.contains(".tar")) {
                     Some(name) => {
-                        wrong(&format!("it has {name}; unpack that, and name the folder that comes out"))
+                        wrong(&format!("it has {name}; unpack that, and name the resulting folder"))
                     }
                     None => wrong("it has no Makefile"),
                 },
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(error(opened("d", "", &FILES)), "DIR is not a kernel tree: it has no Makefile");
         assert_eq!(
             error(opened("e", "", &[("linux-source-6.12.tar.xz", "")])),
-            "DIR is not a kernel tree: it has linux-source-6.12.tar.xz; unpack that, and name the folder that comes out"
+            "DIR is not a kernel tree: it has linux-source-6.12.tar.xz; unpack that, and name the resulting folder"
         );
         assert_eq!(
             error(opened("f", "all:\n", &FILES)),

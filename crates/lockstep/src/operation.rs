@@ -95,7 +95,7 @@ impl fmt::Display for Operation {
                 write!(f, "group {group} {} idle", if *idle { "becomes" } else { "is no longer" })
             }
             Operation::Slice { cpu, task, slice: 0 } => {
-                write!(f, "CPU {} gives t{task} a slice of no particular length", cpu.0)
+                write!(f, "CPU {} gives t{task} the default slice", cpu.0)
             }
             Operation::Slice { cpu, task, slice } => {
                 write!(f, "CPU {} gives t{task} a slice of {} us", cpu.0, slice / 1000)

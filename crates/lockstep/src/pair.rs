@@ -393,7 +393,13 @@ impl Pair {
         if to != decided.cpu && self.sched.task(ours).policy.is_fair() {
             let why = format!("CPU {} ({})", decided.cpu.0, decided.reason().name());
             let at_work = format!("CPU {} wakes t{task}", cpu.0);
-            self.differs(&at_work, "place of a woken task", format!("t{task}"), format!("CPU {}", to.0), why);
+            self.differs(
+                &at_work,
+                "placement of a woken task",
+                format!("t{task}"),
+                format!("CPU {}", to.0),
+                why,
+            );
             taken.cpu = to;
         }
         self.sched.apply_wakeup(&wakeup, &taken, now);
@@ -421,7 +427,7 @@ impl Pair {
             let of = format!("t{}", task.index() - nr_cpus);
             self.differs(
                 &format!("exec() on CPU {}", cpu.0),
-                "place of a task that calls exec()",
+                "placement of a task that calls exec()",
                 of,
                 kernel,
                 why,

@@ -20,18 +20,18 @@ use crate::{CachePrices, Cost};
 constants! {
     /// Bandwidths.
     Bandwidth = "bandwidth" {
-        /// One core to local memory.
+        /// Bandwidth of one core to local memory.
         core_mbps: MBps = 14_000, 8_000..=35_000, "published: 9.6 to 30 GB/s";
-        /// One last-level cache to memory; 0 for no limit of its own.
+        /// Bandwidth of one last-level cache to memory; 0 for no limit of its own.
         llc_mbps: MBps = 0, 0..=100_000, "link between compute and I/O die on Zen: 40 to 50 GB/s";
-        /// The memory of one node.
+        /// Bandwidth of the memory of one node.
         node_mbps: MBps = 120_000, 60_000..=300_000, "published: 95 to 250 GB/s";
-        /// One node to another, each direction.
+        /// Bandwidth from one node to another, in each direction.
         link_mbps: MBps = 50_000, 25_000..=120_000, "published: 50 to 56 GB/s";
-        /// How fast NUMA balancing passes over a process's memory, a second after its first page;
-        /// pages on another node than the task that uses them are moved to it. 0 for no such thing.
+        /// How fast NUMA balancing scans a process's memory, from a second after its first page on;
+        /// pages on another node than the task that uses them are migrated. 0 turns it off.
         page_scan_mbps: MBps = 256, 0..=2_560, "kernel defaults: 256 MB each second, the scan period of new threads; each 100 ms where task_scan_min() is reached";
-        /// Whether a store fetches the line first, so that a byte written moves two, 1 or 0.
+        /// Whether a store fetches the line first, so that each byte written moves two bytes, 1 or 0.
         write_allocate: Count = 1, 0..=1, "seed rows fit 24 bytes for copies of 16";
     }
 }

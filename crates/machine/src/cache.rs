@@ -18,13 +18,13 @@ use crate::cost::constants;
 use crate::fixed::{ONE, decay};
 
 constants! {
-    /// Numbers of the caches.
+    /// Caches.
     CachePrices = "cache" {
-        /// The core's own cache, where the topology does not say.
+        /// Size of the core's own cache, if the topology does not say.
         l2_bytes: Bytes = 1_048_576, 262_144..=2_097_152, "architecture manuals";
-        /// The last-level cache, where the topology does not say.
+        /// Size of the last-level cache, if the topology does not say.
         llc_bytes: Bytes = 33_554_432, 8_388_608..=402_653_184, "architecture manuals";
-        /// Misses in flight.
+        /// Number of misses in flight.
         mlp: Count = 6, 4..=8, "estimate";
         /// Latency of the last-level cache.
         llc_ns: Ns = 20, 10..=35, "estimate: 40 to 80 cycles";
@@ -32,12 +32,12 @@ constants! {
         local_ns: Ns = 100, 70..=130, "published idle latencies: 81 to 110 ns";
         /// Latency of another node's memory.
         remote_ns: Ns = 160, 120..=220, "published idle latencies: 130 to 195 ns";
-        /// Time in which a running task fills its part of the core's cache to 63 %.
+        /// Time in which a running task fills its share of the core's cache to 63 %.
         fill_ns: Ns = 100_000, 30_000..=300_000, "estimate";
         /// Time in which another task with a footprint of the core's cache evicts 63 % of it.
         evict_ns: Ns = 500_000, 100_000..=2_000_000, "the kernel calls a task cache hot for 500 us";
-        /// How a program's touches gather on part of its footprint: with a part of x in a cache it misses exp(-x times this) of them.
-        reuse_permille: Permille = 2_000, 1_000..=3_000, "estimate: with all of a footprint in a cache one touch in seven still goes elsewhere; chosen with the published runs of mcf on clusters in view";
+        /// How concentrated a program's accesses are: with a share x of its footprint in a cache, it misses exp(-x times this) of its accesses.
+        reuse_permille: Permille = 2_000, 1_000..=3_000, "estimate: even with the whole footprint in a cache one access in seven misses; chosen with the published runs of mcf on clusters in view";
         /// The same as evict_ns for the LLC and a footprint of its size.
         llc_evict_ns: Ns = 20_000_000, 5_000_000..=100_000_000, "estimate";
     }

@@ -21,35 +21,35 @@ use schedlab_topology::{CpuId, NodeId, Topology};
 use crate::cost::constants;
 
 constants! {
-    /// Time to move a line, and the order of requests.
+    /// Time to move a cache line, and the order of requests.
     LinePrices = "cacheline" {
-        /// The CPU has the line.
+        /// The CPU has the line already.
         hit_ns: Ns = 20, 5..=30, "estimate";
-        /// A copy is in the node's cache, but not in the core's own.
+        /// The node's cache has a copy, but the core's own cache does not.
         shared_ns: Ns = 20, 10..=90, "estimate";
-        /// From the sibling thread's core.
+        /// From the sibling thread.
         sibling_ns: Ns = 8, 6..=10, "core-to-core measurements: 7.5 to 9.8";
-        /// From another core of the cluster, where several share a cache below the LLC.
+        /// From another core of the cluster, if several cores share a cache below the LLC.
         cluster_ns: Ns = 30, 15..=50, "estimate: between a sibling and another core; an L2 of four cores answers in 20 to 30 ns";
         /// From another core of the LLC.
         llc_ns: Ns = 50, 23..=80, "core-to-core measurements: 23 (Zen3) to 51 (Ice Lake)";
         /// From another LLC of the node.
         node_ns: Ns = 100, 80..=130, "core-to-core measurements: 107 (Zen3)";
-        /// From another node, for a requester on the line's home node.
+        /// From another node, if the requester is on the line's home node.
         home_ns: Ns = 110, 90..=200, "core-to-core measurements: 108 to 197";
-        /// From another node, for a requester on no home node.
+        /// From another node, if the requester is not on the line's home node.
         remote_ns: Ns = 130, 100..=250, "core-to-core measurements: 118 to 250";
-        /// Lines of a run queue that an idle search reads: where its current task stands, how many are queued, and of what class.
+        /// Lines of a run queue that an idle search reads: its current task, the number of queued tasks and their classes.
         look_lines: Count = 2, 1..=3, "struct rq of v5.5 to v6.12: curr and idle; nr_running and ttwu_pending beside the lock; cfs.h_nr_idle";
         /// Lines of a run queue that a balance pass reads.
         pass_lines: Count = 5, 4..=8, "struct rq of v6.1: the two of a search, counts and averages of its fair queue, its capacity, its domain";
-        /// Lines of a run queue that queueing a task writes, its lock among them.
+        /// Lines of a run queue that enqueueing a task writes, including the lock.
         queue_lines: Count = 6, 5..=8, "struct rq of v6.1: the lock and counts, clocks, three of the fair queue, the list of its tasks";
-        /// Lines of a task that a wake-up writes, and that follow it to the CPU on which it runs.
+        /// Lines of a task that a wake-up writes and that move to the CPU on which it runs.
         task_lines: Count = 3, 2..=6, "struct task_struct of v6.1: state and on_cpu, the entity, pi_lock and the allowed CPUs";
-        /// How much longer a transfer takes while others wait for the line: conflicts are sorted out at its home.
-        contended_permille: Permille = 1_000, 1_000..=4_000, "no source; the distance alone unless a machine's file says more";
-        /// How often the home node goes before an older request.
+        /// How much longer a transfer takes if others wait for the line: conflicts are resolved at its home node.
+        contended_permille: Permille = 1_000, 1_000..=4_000, "no source; the distance alone unless a machine file sets it";
+        /// How often the home node is served before an older request.
         home_first_permille: Permille = 550, 0..=700, "no source; calibrated on the profile shares of the mail of 27 Mar 2023";
     }
 }

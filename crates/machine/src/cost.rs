@@ -205,34 +205,34 @@ macro_rules! constants {
 pub(crate) use constants;
 
 constants! {
-    /// What the kernel's own paths cost, as work: ns of a CPU of capacity 1024 at its
-    /// full clock. A path that is not listed is part of one that is.
+    /// What the kernel's own code paths cost, as work: ns on a CPU of capacity 1024 at its
+    /// full clock. The cost of a path that is not listed is included in one that is.
     KernelCosts = "cost" {
-        /// Switching from one task to another, without what it does to caches.
+        /// Switching from one task to another, without its effect on caches.
         context_switch_ns: Ns = 1_200, 600..=2_500, "estimate; spread of published lmbench figures";
         /// Entering the kernel and returning.
         syscall_ns: Ns = 150, 60..=400, "estimate: 150 ns, 350 with mitigations";
-        /// Waking a task, apart from searching a CPU and telling it.
+        /// Waking a task, without the search for a CPU and the notification of that CPU.
         wakeup_ns: Ns = 500, 250..=1_000, "estimate: a futex wake costs 600 ns with its hash bucket";
-        /// The part of a wake-up that is queueing the task. The CPU that does it pays for it: the waker's, or, where the task goes over a wake list, the other CPU with its entry of the list.
-        activate_ns: Ns = 250, 0..=500, "estimate: half of a wake-up; with its way over a list 300 ns";
-        /// Finding a futex in its hash.
+        /// The part of a wake-up that enqueues the task. The CPU that enqueues it pays: the waker's CPU, or the target CPU if the task goes through a wake list.
+        activate_ns: Ns = 250, 0..=500, "estimate: half of a wake-up; 300 ns with a wake list";
+        /// Looking up a futex in its hash table.
         futex_ns: Ns = 100, 50..=200, "estimate";
         /// Going to sleep: dequeueing, apart from the switch.
         sleep_ns: Ns = 300, 150..=600, "estimate";
-        /// Looking at one CPU in an idle search, with its lines at hand.
-        idle_scan_cpu_ns: Ns = 5, 3..=15, "estimate: two masks and four fields; lines that are not at hand come on top (cacheline.look_lines)";
-        /// Looking at one CPU in a balance pass, with its lines at hand.
-        balance_cpu_ns: Ns = 25, 15..=60, "estimate: some thirty fields; lines that are not at hand come on top (cacheline.pass_lines)";
-        /// A balance pass, whatever its size.
+        /// Checking one CPU in an idle search, if its cache lines are local.
+        idle_scan_cpu_ns: Ns = 5, 3..=15, "estimate: two masks and four fields; lines that are not local are added (cacheline.look_lines)";
+        /// Examining one CPU in a balance pass, if its cache lines are local.
+        balance_cpu_ns: Ns = 25, 15..=60, "estimate: some thirty fields; lines that are not local are added (cacheline.pass_lines)";
+        /// Fixed cost of a balance pass.
         balance_pass_ns: Ns = 300, 100..=1_000, "estimate";
         /// Moving one task in a balance pass.
         balance_task_ns: Ns = 300, 150..=800, "estimate";
         /// Updating blocked averages before newly idle balancing.
         blocked_update_ns: Ns = 500, 200..=2_000, "estimate";
-        /// Plain work of `update_cfs_group()` at one level of groups; part of the prices of a wake-up and a sleep.
-        update_cfs_group_ns: Ns = 30, 10..=80, "estimate: a division, and fields of the queue that are seldom at hand";
-        /// Plain work of `update_load_avg()` at one level, with its calls at switches; part of the same prices.
+        /// Work of `update_cfs_group()` at one level of groups; included in the prices of a wake-up and a sleep.
+        update_cfs_group_ns: Ns = 30, 10..=80, "estimate: a division, and fields of the queue that are seldom in the cache";
+        /// Work of `update_load_avg()` at one level, including its calls at switches; included in the same prices.
         update_load_avg_ns: Ns = 150, 50..=300, "estimate: three sums decayed for the entity and its queue, twice";
         /// The periodic tick.
         tick_ns: Ns = 2_000, 800..=5_000, "estimate";
@@ -240,60 +240,60 @@ constants! {
         irq_ns: Ns = 400, 150..=1_000, "estimate";
         /// The timer interrupt that ends a sleep, without the wake-up.
         timer_irq_ns: Ns = 800, 400..=2_000, "estimate";
-        /// From when a timer of the CPU expires to where its handler reads the clock.
+        /// Time from the expiry of a CPU's timer until its handler reads the clock.
         timer_delivery_ns: Ns = 1_000, 300..=2_000, "estimate: with the wake-up of a thread cyclictest finds 1 to 3 us at least";
-        /// Working off one entry of a wake list.
+        /// Processing one entry of a wake list.
         wake_list_ns: Ns = 300, 150..=600, "estimate";
-        /// How late a timer may be, so that timers gather (`timer_slack_ns` of ordinary tasks).
+        /// How late a timer may fire, so that timers coalesce (`timer_slack_ns` of ordinary tasks).
         timer_slack_ns: Ns = 50_000, 0..=50_000, "kernel default; no slack for RT and deadline tasks";
-        /// A page of memory, of which a pipe has sixteen.
+        /// Size of a page; a pipe has sixteen pages.
         page_bytes: Bytes = 4_096, 4_096..=4_096, "processor manuals; distributions for POWER build their kernels with 64 KB";
         /// A page fault on a page of 4 KB, without clearing it.
         page_fault_ns: Ns = 500, 250..=1_500, "estimate";
-        /// Clearing memory, one thread.
+        /// Rate at which one thread clears memory.
         clear_mbps: MBps = 5_000, 3_000..=10_000, "estimate: 4 to 6 GB/s per thread";
-        /// Making a thread.
-        clone_thread_ns: Ns = 15_000, 8_000..=40_000, "estimate; fork stamps in the mail of 7 Apr 2022 are 35 to 80 us apart, with what the runtime does between";
-        /// Making a process.
+        /// Creating a thread.
+        clone_thread_ns: Ns = 15_000, 8_000..=40_000, "estimate; forks in the mail of 7 Apr 2022 are 35 to 80 us apart, including the runtime's work between them";
+        /// Creating a process.
         fork_ns: Ns = 80_000, 40_000..=400_000, "estimate";
-        /// What its parent pays when it is there: both share their pages now, and the first write to each faults.
+        /// What its parent pays afterwards: both share their pages now, and the first write to each page faults.
         fork_return_ns: Ns = 0, 0..=0, "part of fork_ns, where it is not separate";
-        /// Replacing the program.
+        /// Executing another program.
         exec_ns: Ns = 300_000, 100_000..=1_000_000, "estimate";
         /// Ending a task.
         exit_ns: Ns = 30_000, 10_000..=150_000, "estimate";
-        /// What of that comes after the task has left its session's group: telling its parent.
+        /// The part of exit_ns after the task has left its session's group: notifying its parent.
         exit_notify_ns: Ns = 2_000, 500..=10_000, "estimate";
-        /// Taking the status of a child that has ended.
+        /// Reaping a child that has ended.
         reap_ns: Ns = 0, 0..=0, "part of exit_ns, where it is not separate";
         /// One write to or read from a pipe, without copying.
         pipe_ns: Ns = 250, 100..=600, "estimate";
-        /// What a write to a pipe costs besides: it sets the file's times and gets the page.
-        pipe_write_ns: Ns = 0, 0..=800, "none known where it matters little: with pages of 4 KB";
-        /// Share of a call on a pipe, with its copy, in which the pipe's mutex is held.
-        pipe_held_permille: Permille = 600, 300..=900, "estimate: 150 ns of 250; checks, file times and the return are outside";
-        /// Lines of a pipe that come one after the other from the CPU that used it last.
-        pipe_lines: Count = 3, 1..=6, "estimate: the mutex, the ring and the page; what is prefetched beside them is not counted";
-        /// Lines that come besides while others want a pipe's mutex: they poll it, so that its owner pays the way back, and queue at it.
+        /// Additional cost of a write to a pipe: it updates the file's times and allocates the page.
+        pipe_write_ns: Ns = 0, 0..=800, "not known for pages of 4 KB, where it matters little";
+        /// Share of a pipe call, including its copy, during which the pipe's mutex is held.
+        pipe_held_permille: Permille = 600, 300..=900, "estimate: 150 ns of 250; checks, file times and the return are outside the mutex";
+        /// Cache lines of a pipe that are fetched one after the other from the CPU that used it last.
+        pipe_lines: Count = 3, 1..=6, "estimate: the mutex, the ring and the page; prefetched lines are not counted";
+        /// Additional lines if other tasks want the pipe's mutex: they poll it, so that its owner has to fetch it again, and queue for it.
         wanted_lines: Count = 6, 3..=9, "kernel/locking/mutex.c, v6.1: owner back and forth, osq tail and node, wait_lock, the first waiter and its task";
         /// One write to or read from a socket, without copying.
         socket_ns: Ns = 600, 300..=1_500, "estimate";
-        /// Share of a call on a pipe or socket that differs from call to call: it is drawn, with a long tail, and is as long in
-        /// the mean. Such calls have this as their standard deviation, by their mean.
-        call_spread_permille: Permille = 100, 0..=250, "measured on a guest, 200000 calls of each kind without the longest thousandth: deviations of 8 to 10 % for pipes, 16 to 20 % for sockets; schedlab measure finds it for a host";
+        /// Standard deviation of a call on a pipe or socket, relative to its mean. Durations are drawn from a distribution
+        /// with a long tail, which leaves the mean unchanged.
+        call_spread_permille: Permille = 100, 0..=250, "measured on a guest, 200000 calls of each kind without the longest thousandth: deviations of 8 to 10 % for pipes, 16 to 20 % for sockets; schedlab measure measures it on a host";
         /// Copying, per KB.
         copy_kb_ns: Ns = 60, 20..=200, "estimate: 5 to 50 GB/s by cache level";
-        /// An atomic operation on a line that the CPU has.
+        /// An atomic operation on a cache line that the CPU owns.
         atomic_ns: Ns = 20, 5..=40, "estimate";
-        /// Noticing that a spin was ended by another CPU.
+        /// Time until a spinning CPU sees that another CPU ended its spin.
         spin_exit_ns: Ns = 100, 40..=300, "a line from another cache; cacheline table";
-        /// Queueing a work item.
+        /// Queueing a work item on a workqueue.
         queue_work_ns: Ns = 400, 200..=1_000, "estimate";
         /// Submitting a request to a device.
         submit_io_ns: Ns = 3_000, 1_000..=8_000, "estimate";
-        /// The interrupt that ends a request, without the wake-up.
+        /// The interrupt that completes a request, without the wake-up.
         complete_io_ns: Ns = 2_000, 800..=5_000, "estimate";
-        /// One item of work of a stopper, besides moving a task.
+        /// One item of work of a stopper, without moving a task.
         stopper_ns: Ns = 1_000, 400..=3_000, "estimate";
         /// A short system call that changes a task: affinity, policy, group, name.
         set_ns: Ns = 1_500, 500..=5_000, "estimate";

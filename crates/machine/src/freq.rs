@@ -25,15 +25,15 @@ constants! {
         min_mhz: MHz = 1_200, 400..=2_000, "data sheets";
         /// The clock held without turbo.
         base_mhz: MHz = 2_500, 1_500..=4_000, "data sheets";
-        /// The highest clock of one active core.
+        /// The highest clock with one active core.
         one_core_mhz: MHz = 3_500, 2_000..=5_500, "data sheets";
         /// The highest clock with all cores active.
         all_cores_mhz: MHz = 3_500, 1_500..=5_500, "no turbo unless the machine's file says so";
-        /// Time between two samples of the law.
+        /// Time between two samples of the governor.
         sample_ns: Ns = 10_000_000, 1_000_000..=30_000_000, "intel_pstate: 10 ms; hardware about 1 ms";
-        /// Share of the work at the highest clock that waits for memory, and takes as long at any clock.
-        stall_permille: Permille = 0, 0..=500, "estimate; 0 says that the clock is all that counts";
-        /// Hardware law: busy share of a sample that keeps the clock up.
+        /// Share of the work at the highest clock that waits for memory and so takes the same time at any clock.
+        stall_permille: Permille = 0, 0..=500, "estimate; 0 means that all work scales with the clock";
+        /// Hardware governor: least busy share of a sample that keeps the clock high.
         active_permille: Permille = 10, 1..=200, "estimate";
     }
 }

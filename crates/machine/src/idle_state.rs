@@ -14,12 +14,12 @@ constants! {
     IdlePrices = "idle" {
         /// How long the idle loop polls before it enters the first state.
         poll_ns: Ns = 0, 0..=100_000, "x86 drivers poll only when no state fits; on POWER snooze polls up to the residency of CEDE";
-        /// What a wake-up takes of the exit time in the driver's table, which is the worst case.
-        exit_permille: Permille = 1_000, 100..=1_000, "driver tables; measured exits are shorter, mostly by far (Schoene et al., Wake-up latencies for processor idle states on current x86 processors, 2014)";
-        /// Whether idle CPUs watch their flags while in a state (`mwait`), 1 or 0.
+        /// Share of the exit latency in the driver's table, which is the worst case, that a wake-up takes.
+        exit_permille: Permille = 1_000, 100..=1_000, "driver tables; measured exits are mostly much shorter (Schoene et al., Wake-up latencies for processor idle states on current x86 processors, 2014)";
+        /// Whether idle CPUs poll their flags in an idle state (`mwait`), 1 or 0.
         mwait: Count = 1, 0..=1, "x86 bare metal: intel_idle and acpi_idle use mwait";
-        /// Whether a driver and a governor choose among idle states, 1 or 0. Without, a CPU stops its tick whenever it goes idle.
-        governor: Count = 1, 0..=1, "bare metal has a driver; cpuidle_idle_call(), kernel/sched/idle.c, v6.12, for what is done without";
+        /// Whether a driver and a governor choose among idle states, 1 or 0. Without them a CPU stops its tick whenever it goes idle.
+        governor: Count = 1, 0..=1, "bare metal has a driver; cpuidle_idle_call(), kernel/sched/idle.c, v6.12, for the path without them";
     }
 }
 

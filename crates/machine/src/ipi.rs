@@ -8,13 +8,13 @@ use crate::cost::constants;
 constants! {
     /// Prices of interrupts between CPUs.
     Ipi = "ipi" {
-        /// Sending one, for the sender.
+        /// Cost of sending an interrupt, for the sender.
         send_ns: Ns = 150, 50..=500, "estimate";
-        /// From the write of a flag until an idle CPU that watches it goes on.
+        /// Time from the write of a flag until an idle CPU that polls it continues.
         polling_ns: Ns = 500, 100..=1_000, "estimate";
-        /// From sending an interrupt until a halted or busy CPU handles it.
+        /// Time from sending an interrupt until a halted or busy CPU handles it.
         deliver_ns: Ns = 1_000, 500..=3_000, "estimate";
-        /// Handling one, for the receiver.
+        /// Cost of handling an interrupt, for the receiver.
         handle_ns: Ns = 500, 200..=1_500, "estimate";
     }
 }

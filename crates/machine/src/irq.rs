@@ -13,9 +13,9 @@ use crate::cost::constants;
 constants! {
     /// Limits of soft interrupts.
     Softirq = "softirq" {
-        /// Time after which a burst is left to `ksoftirqd`.
+        /// Time after which a burst is passed to `ksoftirqd`.
         max_time_ns: Ns = 2_000_000, 2_000_000..=2_000_000, "MAX_SOFTIRQ_TIME, kernel/softirq.c";
-        /// Rounds after which a burst is left to `ksoftirqd`.
+        /// Rounds after which a burst is passed to `ksoftirqd`.
         max_restart: Count = 10, 10..=10, "MAX_SOFTIRQ_RESTART, kernel/softirq.c";
         /// Packets of one receive round.
         net_budget: Count = 300, 300..=300, "netdev_budget, net/core/dev.c";

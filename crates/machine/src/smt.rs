@@ -11,15 +11,15 @@ use crate::Rate;
 use crate::cost::constants;
 
 constants! {
-    /// The speed of one thread when several of its core are busy, permille of alone.
+    /// Speed of one thread if several of its core are busy, in permille of its speed alone.
     Smt = "smt" {
-        /// Two threads busy, computing.
+        /// Two busy threads that compute.
         two_permille: Permille = 620, 550..=700, "estimate; calibrated on the 32-thread row of the mail of 25 Sep 2017";
-        /// Two threads busy, waiting for memory.
+        /// Two busy threads that wait for memory.
         two_memory_permille: Permille = 550, 500..=650, "estimate";
-        /// Four threads busy.
+        /// Four busy threads.
         four_permille: Permille = 400, 300..=480, "estimate";
-        /// Eight threads busy.
+        /// Eight busy threads.
         eight_permille: Permille = 220, 150..=280, "estimate";
     }
 }

@@ -236,7 +236,7 @@ pub enum TableError {
     NoKernels,
     /// Columns and cells disagree.
     #[error(
-        "metric {metric:?}, row {row:?}: {cells} cells for {kernels} kernels; give each kernel one, if empty"
+        "metric {metric:?}, row {row:?}: {cells} cells for {kernels} kernels; give each kernel one, even if it is empty"
     )]
     Cells {
         /// Where.
@@ -250,7 +250,7 @@ pub enum TableError {
     },
     /// A cell's runs are not ordered by seed.
     #[error(
-        "metric {metric:?}, row {row:?}: seed {seed} comes twice or late; order runs by seed, each seed once"
+        "metric {metric:?}, row {row:?}: seed {seed} is repeated or out of order; list runs by seed, each seed once"
     )]
     Seeds {
         /// Where.
@@ -413,12 +413,14 @@ mod tests {
         );
         check_refused(
             &with_cells("[[]]"),
-            expect![[r#"metric "time", row "4": 1 cells for 2 kernels; give each kernel one, if empty"#]],
+            expect![[
+                r#"metric "time", row "4": 1 cells for 2 kernels; give each kernel one, even if it is empty"#
+            ]],
         );
         check_refused(
             &with_cells(r#"[[{"seed":2,"samples":[1]},{"seed":2,"samples":[1]}],[]]"#),
             expect![[
-                r#"metric "time", row "4": seed 2 comes twice or late; order runs by seed, each seed once"#
+                r#"metric "time", row "4": seed 2 is repeated or out of order; list runs by seed, each seed once"#
             ]],
         );
         check_refused(

@@ -209,11 +209,7 @@ impl SchedStat {
                 cpu.domains.push(domain);
             }
         }
-        if stat.cpus.is_empty() {
-            Err("there is no line of a CPU in it".to_owned())
-        } else {
-            Ok((version, stat))
-        }
+        if stat.cpus.is_empty() { Err("it has no line for a CPU".to_owned()) } else { Ok((version, stat)) }
     }
 
     /// Each level of domains with the totals of its CPUs, lowest first: by name, or by number if there is none.

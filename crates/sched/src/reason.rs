@@ -30,13 +30,13 @@ macro_rules! reasons {
 reasons! {
     /// The code of a kernel tree decided so, and our rules were not asked or decide otherwise.
     TreeDecides = "TREE_DECIDES";
-    /// The task that wakes is the one that is woken.
+    /// The task wakes itself.
     WakeSelf = "WAKE_SELF";
     /// The task had not yet left its run queue.
     StillQueued = "STILL_QUEUED";
     /// The task slept but was still queued by delayed dequeue, so it stays.
     StillDelayed = "STILL_DELAYED";
-    /// The task was just switching out, so its own CPU finishes the wake-up.
+    /// The task was still switching out, so its own CPU finishes the wake-up.
     OnCpuHandover = "ON_CPU_HANDOVER";
     /// The task may run on one CPU only.
     OnlyAllowed = "ONLY_ALLOWED";
@@ -86,23 +86,23 @@ reasons! {
     AsymNone = "ASYM_NONE";
     /// The target has no last-level cache domain to search.
     NoLlc = "NO_LLC";
-    /// A core of which all threads are idle was found.
+    /// A core whose threads are all idle was found.
     IdleCore = "IDLE_CORE";
-    /// An idle CPU was met first in scan order.
+    /// An idle CPU was the first in scan order.
     IdleCpu = "IDLE_CPU";
-    /// A CPU that runs only SCHED_IDLE tasks was met first.
+    /// A CPU that runs only SCHED_IDLE tasks was the first in scan order.
     SchedIdleCpu = "SCHED_IDLE_CPU";
     /// A thread of the previous CPU's (or target's) core is idle.
     IdleSmt = "IDLE_SMT";
     /// An idle CPU of the target's cluster was found.
     IdleClusterCpu = "IDLE_CLUSTER_CPU";
-    /// The search for a wholly idle core met an idle CPU on the way.
+    /// The search for an idle core found no idle core, but an idle CPU.
     IdleCoreFallback = "IDLE_CORE_FALLBACK";
-    /// Nothing idle in the cluster; the idle previous CPU was kept for this case.
+    /// No CPU of the cluster is idle; the idle previous CPU was remembered for this case.
     PrevOtherCluster = "PREV_OTHER_CLUSTER";
-    /// Nothing idle in the cluster; the idle recently used CPU was kept for this case.
+    /// No CPU of the cluster is idle; the idle recently used CPU was remembered for this case.
     RecentOtherCluster = "RECENT_OTHER_CLUSTER";
-    /// No idle CPU was found in the cache's span.
+    /// No idle CPU was found in the LLC.
     NoIdleCpu = "NO_IDLE_CPU";
     /// The search was cut short by its limit.
     ScanLimit = "SCAN_LIMIT";
@@ -119,14 +119,14 @@ reasons! {
     IdlestSchedIdle = "IDLEST_SCHED_IDLE";
     /// Fork or exec: no CPU is idle; the one with least load.
     IdlestLoad = "IDLEST_LOAD";
-    /// Fork or exec: the group is one CPU.
+    /// Fork or exec: the group has one CPU.
     IdlestOnly = "IDLEST_ONLY";
     /// Fork or exec: no group is better at any level; the task stays.
     StayLocal = "STAY_LOCAL";
-    /// Fork or exec: no domain takes part.
+    /// Fork or exec: no domain balances them.
     NoForkDomain = "NO_FORK_DOMAIN";
 
-    /// Preemption: nothing of the fair class runs there.
+    /// Preemption: no fair task runs there.
     PreemptIdle = "PREEMPT_IDLE";
     /// Preemption: the woken task is of a higher class.
     PreemptClass = "PREEMPT_CLASS";
@@ -146,7 +146,7 @@ reasons! {
     KeepSync = "KEEP_SYNC";
     /// No preemption: the woken task is of a lower class.
     KeepClass = "KEEP_CLASS";
-    /// No preemption: a reschedule is pending already.
+    /// No preemption: a reschedule is already pending.
     KeepPending = "KEEP_PENDING";
     /// No preemption: the woken task is BATCH or IDLE, or preemption is off.
     KeepPolicy = "KEEP_POLICY";
@@ -162,32 +162,32 @@ reasons! {
     KeepForkOrDelayed = "KEEP_FORK_OR_DELAYED";
     /// No preemption: the woken task's group is throttled.
     KeepThrottled = "KEEP_THROTTLED";
-    /// Slice used up.
+    /// The slice is used up.
     SliceEnd = "SLICE_END";
-    /// The task changed its group while it ran, as each does that ends or that joins a control group, and so asks itself.
+    /// The running task changed its group, as a task does that exits or joins a control group, and asks for a reschedule of itself.
     GroupChange = "GROUP_CHANGE";
     /// Another entity is a whole slice behind in vruntime.
     BehindSlice = "BEHIND_SLICE";
 
-    /// Pick: leftmost of the time line.
+    /// Pick: the leftmost entity of the timeline.
     PickLeftmost = "PICK_LEFTMOST";
-    /// Pick: current goes on.
+    /// Pick: the current task continues.
     PickCurrent = "PICK_CURRENT";
-    /// Pick: current is protected until its slice ends.
+    /// Pick: the current task is protected until its slice ends.
     PickProtected = "PICK_PROTECTED";
-    /// Pick: next buddy.
+    /// Pick: the next buddy.
     PickNextBuddy = "PICK_NEXT_BUDDY";
-    /// Pick: last buddy.
+    /// Pick: the last buddy.
     PickLastBuddy = "PICK_LAST_BUDDY";
-    /// Pick: leftmost yielded, the second was close enough.
+    /// Pick: the leftmost entity yielded, and the second was close enough.
     PickSecond = "PICK_SECOND";
-    /// Pick: the earliest deadline among the eligible.
+    /// Pick: the earliest deadline among the eligible entities.
     PickDeadline = "PICK_DEADLINE";
-    /// Pick: the only one.
+    /// Pick: the only entity.
     PickOnly = "PICK_ONLY";
-    /// Pick: nothing to run.
+    /// Pick: no task is runnable.
     PickIdle = "PICK_IDLE";
-    /// Pick: a higher class.
+    /// Pick: a task of a higher class.
     PickClass = "PICK_CLASS";
 
     /// Balance: another CPU of the group does it.
@@ -206,13 +206,13 @@ reasons! {
     LbOneTask = "LB_ONE_TASK";
     /// Balance: a NUMA imbalance of this size is allowed.
     LbNumaAllowed = "LB_NUMA_ALLOWED";
-    /// Balance: no queue of the busiest group can give.
+    /// Balance: no queue of the busiest group has a task to give.
     LbNoQueue = "LB_NO_QUEUE";
-    /// Balance: every candidate is bound elsewhere.
+    /// Balance: no candidate may run here.
     LbAllPinned = "LB_ALL_PINNED";
     /// Balance: every candidate is cache hot, running or too large.
     LbNothingMovable = "LB_NOTHING_MOVABLE";
-    /// Balance: the running task would have to be pushed, but is bound.
+    /// Balance: the running task would have to be pushed, but may not run here.
     LbRunningPinned = "LB_RUNNING_PINNED";
     /// Balance moved load.
     LbLoad = "LB_LOAD";
@@ -224,40 +224,40 @@ reasons! {
     LbMisfit = "LB_MISFIT";
     /// Balance asked the stopper to move a running task.
     LbActive = "LB_ACTIVE";
-    /// Balance towards the preferred last-level cache.
+    /// Balance moved a task towards its preferred last-level cache.
     LbLlc = "LB_LLC";
 
-    /// Newly idle: a wake-up is on its way.
+    /// Newly idle: a wake-up is pending.
     NiPending = "NI_PENDING";
-    /// Newly idle: the CPU is in no domain.
+    /// Newly idle: the CPU has no domain.
     NiNoDomain = "NI_NO_DOMAIN";
-    /// Newly idle: no CPU had more than one task when last seen.
+    /// Newly idle: no CPU had more than one task at the last look.
     NiNoOverload = "NI_NO_OVERLOAD";
     /// Newly idle: idle times are too short for a search.
     NiShortIdle = "NI_SHORT_IDLE";
     /// Newly idle: the next level takes longer than the CPU will be idle.
     NiCost = "NI_COST";
-    /// Newly idle: the lot fell against the last level.
+    /// Newly idle: the last level was skipped at random.
     NiRandom = "NI_RANDOM";
-    /// Newly idle: no level gave anything.
+    /// Newly idle: no level had a task to pull.
     NiNothing = "NI_NOTHING";
-    /// Newly idle: there is work now.
+    /// Newly idle: a task is runnable now.
     NiPulled = "NI_PULLED";
 
     /// Move: active balancing took the task from the CPU on which it ran.
     MoveActive = "MOVE_ACTIVE";
-    /// Move: the task may no longer use its CPU, or that goes out of use.
+    /// Move: the task may no longer use its CPU, or the CPU goes offline.
     MoveAffinity = "MOVE_AFFINITY";
 
-    /// Push: a real-time or deadline task that waits goes to a CPU that runs something lower.
+    /// Push: a waiting real-time or deadline task goes to a CPU that runs a task of lower priority.
     PushLower = "PUSH_LOWER";
-    /// Push: no real-time or deadline task waits that may move, or no CPU runs anything lower.
+    /// Push: no waiting real-time or deadline task may move, or no CPU runs a task of lower priority.
     PushNothing = "PUSH_NOTHING";
-    /// Push: the first that waits runs here at the next switch.
+    /// Push: the first waiting task runs here at the next switch.
     PushRunsHere = "PUSH_RUNS_HERE";
-    /// Pull: a real-time or deadline task that waits elsewhere outranks what is left here.
+    /// Pull: a real-time or deadline task that waits elsewhere has a higher priority than the tasks here.
     PullHigher = "PULL_HIGHER";
-    /// Pull: none that waits there outranks what is left here.
+    /// Pull: no task that waits elsewhere has a higher priority than the tasks here.
     PullNothing = "PULL_NOTHING";
 }
 

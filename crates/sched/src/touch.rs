@@ -111,7 +111,7 @@ impl Looked {
 pub struct Took {
     /// Looking at one CPU in an idle search.
     pub scan_cpu: u64,
-    /// A balance pass, whatever its size.
+    /// Fixed cost of a balance pass.
     pub pass: u64,
     /// Looking at one CPU in it.
     pub pass_cpu: u64,

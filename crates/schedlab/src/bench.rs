@@ -46,7 +46,7 @@ pub const SET: &[Bench] = set![
         "model = \"netperf\"\nway = \"stream\"\nrequest = 1024\nstack = \"1500ns\"\nclients = [1, \"{n/8}\"]\nwall = \"40ms\"\nwarmup = \"10ms\"";
     "schbench-old", "workers", "requests", "schbench without thinking: wake, compute",
         "model = \"schbench\"\noperations = 0\nmessengers = 2\nwork = \"30us\"\nworkers = [\"{n/16}\", \"{n/4}\", \"{n/2}\"]\nwall = \"100ms\"";
-    "schbench-request-p99", "workers", "request p99", "schbench: from being woken to being done, 99th percentile",
+    "schbench-request-p99", "workers", "request p99", "schbench: from wake-up to completion, 99th percentile",
         "model = \"schbench\"\nmessengers = 2\nworkers = [\"{n/16}\", \"{n/4}\", \"{n/2}\"]\nwall = \"150ms\"";
     "schbench-rps", "workers", "requests", "the same, requests per second",
         "model = \"schbench\"\nmessengers = 2\nworkers = [\"{n/16}\", \"{n/4}\", \"{n/2}\"]\nwall = \"150ms\"";

@@ -27,7 +27,7 @@ macro_rules! commits {
 commits! {
     "de53fd7aedb1" "v5.4" "Slices of quota that a CPU holds no longer expire." ["BANDWIDTH_SLICES"];
     "0ddad21d3e99" "v5.6" "A write wakes one reader of a pipe, not all of them." ["PIPE_WAKE"];
-    "2ebb17717550" "v5.8" "A wakee whose CPU is about to switch away from it goes over the wake list." ["WAKE_LIST"];
+    "2ebb17717550" "v5.8" "A wakee whose CPU is about to switch away from it is woken through the wake list." ["WAKE_LIST"];
     "3edecfef0285" "v5.9" "Of groups with as many idle CPUs, a fork takes the one of less utilization." ["FORK_TIE_UTIL"];
     "23e6082a522e" "v5.11" "A fork leaves its node once a quarter of its CPUs are busy." ["NUMA_IMBALANCE"];
     "16b0a7a1a0af" "v5.11" "The balancer evens out tasks among CPUs of one LLC." ["LLC_EVENS_TASKS"];

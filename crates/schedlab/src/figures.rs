@@ -136,10 +136,10 @@ pub const FIGURES: &[Figure] = figures![
     "fork-cpus", "", HIGH, "on how many CPUs new tasks were put",
         Of::Run(|r| r.folds.figures.as_ref().map(|f| f.traffic.forks.len() as f64));
     "wakeups-by", "%", None, "wake-ups by the rule that placed them", Of::Each(|r| by_rule(r, "wakeup"));
-    "wakeups-tried", "%", None, "by each step of a wake-up's search for a CPU, of those that came as far", Of::Each(tried);
+    "wakeups-tried", "%", None, "by each step of a wake-up's search for a CPU, of those that reached the step", Of::Each(tried);
     "forks-by", "%", None, "new tasks by the rule that placed them", Of::Each(|r| by_rule(r, "fork"));
     "execs-by", "%", None, "placements at exec by their rule", Of::Each(|r| by_rule(r, "exec"));
-    "preemptions-by", "%", None, "whether the running task makes way, by rule", Of::Each(|r| by_rule(r, "preemption"));
+    "preemptions-by", "%", None, "whether the running task is preempted, by rule", Of::Each(|r| by_rule(r, "preemption"));
     "newidle-by", "%", None, "results of newly idle balancing, by rule", Of::Each(|r| by_rule(r, "newidle"));
     "ipis", "", LOW, "interrupts sent to other CPUs, kicks among them", Of::Run(|r| Some(ipis(r) as f64));
     "ipis/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, ipis(r)));
@@ -437,7 +437,7 @@ pub fn table(experiment: &Experiment, results: &Results, asked: &[Asked]) -> (Ta
         }
         if !any {
             let of = one.of.as_ref().map_or(String::new(), |of| format!(":{of}"));
-            without.push(format!("{}{of} has no figure: no run has any of that", figure.name));
+            without.push(format!("{}{of} has no figure: no run has such an event", figure.name));
         }
     }
     (table, without)

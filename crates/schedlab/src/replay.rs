@@ -291,7 +291,7 @@ impl Recorded {
         }
         if !self.learned.has_waking {
             notes.push(
-                "there is no sched_waking in the recording: who woke a task that another CPU queued is not known, and \
+                "there is no sched_waking in the recording: the waker of a task that another CPU queued is not known, and \
                  such a sleep ends at its recorded time; record with -e sched_waking"
                     .to_string(),
             );

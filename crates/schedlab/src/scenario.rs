@@ -388,7 +388,7 @@ pub fn check_runs(runs: u32) -> Result<(), String> {
 /// As [`parse_duration`], and zero.
 pub fn parse_limit(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
-        Duration::ZERO => Err("nothing happens in no time; give a limit like 10s".to_string()),
+        Duration::ZERO => Err("the time is zero; give a limit like 10s".to_string()),
         limit => Ok(limit),
     }
 }
@@ -404,7 +404,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "us" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
-        _ => return Err(format!("\"{text}\" is no length of time; write it like 250us, 4ms or 1.5s")),
+        _ => return Err(format!("\"{text}\" is not a time; write it like 250us, 4ms or 1.5s")),
     };
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let number = |s: &str| s.parse::<u64>().map_err(|_| format!("\"{text}\" has no number before its unit"));

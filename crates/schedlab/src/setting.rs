@@ -47,7 +47,7 @@ impl Setting {
     pub fn parse(text: &str) -> Result<Setting, Error> {
         let Some((path, value)) = split_outside_quotes(text, '=') else {
             return Err(Error::new(format!(
-                "\"{text}\" sets nothing; write PATH=VALUE, as in workload.groups=4"
+                "\"{text}\" sets no value; write PATH=VALUE, as in workload.groups=4"
             )));
         };
         Ok(Setting::new(parse_path(path)?, value))

@@ -60,8 +60,8 @@ pub fn note(experiment: &Experiment, results: &Results) -> Option<String> {
     let names: Vec<String> =
         slower.iter().map(|clock| format!("{} ({})", clock.name, clock.period)).collect();
     Some(format!(
-        "runs{of} take {:.1} {unit}; what is slower has not gone round: {}; warmup = \"auto\" goes on until figures stand still, \
-         where the workload has a duration or a window",
+        "runs{of} take {:.1} {unit}; slower clocks have not completed a period: {}; warmup = \"auto\" continues until figures stand still, \
+         if the workload has a duration or a window",
         took / size,
         names.join(", ")
     ))

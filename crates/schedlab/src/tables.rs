@@ -107,7 +107,7 @@ impl Results {
         for name in names {
             if !self.is_measured(experiment, name) {
                 told.push(format!(
-                    "{name} has no figure: no run came to the marks it is read off; a longer limit may help"
+                    "{name} has no figure: no run reached the marks it is computed from; a longer limit may help"
                 ));
                 continue;
             }
@@ -118,7 +118,7 @@ impl Results {
                 if without > 0 {
                     let key = if key.is_empty() { String::new() } else { format!(" of row {key}") };
                     told.push(format!(
-                        "{name}{key} under {}: {without} of {} runs ended before the marks it is read off",
+                        "{name}{key} under {}: {without} of {} runs ended before the marks it is computed from",
                         column.name,
                         runs.len()
                     ));

@@ -74,7 +74,7 @@ impl std::fmt::Display for End {
             End::NoTime(task) => {
                 write!(
                     f,
-                    "{} ({}) goes on for ever without any time passing; {}",
+                    "{} ({}) loops forever without any time passing; {}",
                     task.comm, task.pid, task.waits_for
                 )
             }

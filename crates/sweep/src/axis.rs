@@ -152,7 +152,7 @@ impl Range<'_> {
             return Err(format!("give {item} a step, as in {item}:x2"));
         }
         if self.log && self.low <= 0.0 {
-            return Err(format!("{item}: a logarithmic range begins above 0"));
+            return Err(format!("{item}: a logarithmic range must begin above 0"));
         }
         Ok(Spread::Between { low: self.low, high: self.high, whole: self.whole, log: self.log })
     }
@@ -169,10 +169,10 @@ impl Range<'_> {
         let next: Box<dyn Fn(f64) -> f64> = match self.step {
             Some(Step::Times(by)) if by > 1.0 && self.low > 0.0 => Box::new(move |at| at * by),
             Some(Step::Times(_)) => {
-                return Err(format!("{item}: a factor is above 1, and the range above 0"));
+                return Err(format!("{item}: a factor must be above 1, and the range above 0"));
             }
             Some(Step::Plus(by)) if by > 0.0 => Box::new(move |at| at + by),
-            Some(Step::Plus(_)) => return Err(format!("{item}: a step is above 0")),
+            Some(Step::Plus(_)) => return Err(format!("{item}: a step must be above 0")),
             Some(Step::Unknown) => return Err(format!("{item}: a step is written :x2 or :+8")),
             None => return Err(format!("{item}: beside other values a range needs a step, :x2 or :+8")),
         };

@@ -146,7 +146,7 @@ impl Plan {
                 "seed" => plan.given_seeds = seeds(&axis)?,
                 "runs" | "kernels" | "expect" => {
                     return Err(Error::new(format!(
-                        "{} is no parameter of one run; vary kernel, and give the number of seeds with --seeds",
+                        "{} is not a parameter of a run; vary kernel, and give the number of seeds with --seeds",
                         axis.path
                     )));
                 }

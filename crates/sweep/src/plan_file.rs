@@ -78,7 +78,9 @@ impl Plan {
             files.insert(name, toml_edit::value(text));
         }
         put("files", Item::Table(files));
-        format!("# A sweep of schedlab: all that its points are. Written by `schedlab sweep`.\n{document}")
+        format!(
+            "# A sweep of schedlab: the file that defines its points. Written by `schedlab sweep`.\n{document}"
+        )
     }
 
     /// Reads what [`Plan::to_toml`] wrote.

@@ -39,7 +39,7 @@ impl Shard {
                         NAMES.join(" nor ")
                     )));
                 };
-                let wrong = |_| Error::new(format!("{name} is \"{value}\", which is no number"));
+                let wrong = |_| Error::new(format!("{name} is \"{value}\", which is not a number"));
                 value.trim().parse().map_err(wrong)?
             }
             nth => nth.parse().map_err(|_| written())?,

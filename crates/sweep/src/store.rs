@@ -89,7 +89,7 @@ impl Store {
         let path = folder.join("plan.toml");
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::new(format!(
-                "{}: there is no plan.toml, so this is no folder of a sweep; `schedlab sweep run FILE --vary .. \
+                "{}: there is no plan.toml, so this is not the folder of a sweep; `schedlab sweep run FILE --vary .. \
                  --output {}` begins one",
                 folder.display(),
                 folder.display()

@@ -402,7 +402,7 @@ mod tests {
         );
         check_refused(
             "<object type=\"PU\" os_index=\"0\"/><cpukind cpuset=\"0x1\"><info name=\"LinuxCapacity\" value=\"big\"/></cpukind>",
-            "m.xml:2: \"big\" is no capacity; save the machine with lstopo --of xml",
+            "m.xml:2: \"big\" is not a capacity; save the machine with lstopo --of xml",
         );
     }
 

@@ -313,7 +313,7 @@ mod tests {
                  save the whole output of lscpu -p",
             ),
             ("# CPU,Core\n0\n", "m:2: \"0\" has 1 columns, the header 2; save the whole output of lscpu -p"),
-            ("# CPU,Core\n0,zero\n", "m:2: \"zero\" in \"0,zero\" is no id; an id is a number from 0 up"),
+            ("# CPU,Core\n0,zero\n", "m:2: \"zero\" in \"0,zero\" is not an id; an id is a number from 0 up"),
             (
                 "# CPU\n4096\n",
                 "m:2: \"4096\" has no CPU number from 0 to 4095; save the whole output of lscpu -p",

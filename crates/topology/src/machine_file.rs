@@ -96,7 +96,7 @@ fn parse(file: &str, text: &str) -> Result<Topology, TopologyError> {
         let line = line_at(regular.span().start);
         if !table.is_regular_alone() {
             return Err(TopologyError::new(
-                "\"regular\" stands beside other keys",
+                "\"regular\" cannot be combined with other keys",
                 "make them options of it, like regular = \"2x8:offline=3\"",
             )
             .at_line(line));
@@ -209,7 +209,7 @@ impl Lists<'_> {
 
     fn architecture(&self, name: &Spanned<String>) -> Result<Architecture, TopologyError> {
         Architecture::named(name.get_ref()).ok_or_else(|| {
-            let what = format!("\"{}\" is no architecture known here", name.get_ref());
+            let what = format!("\"{}\" is not a known architecture", name.get_ref());
             TopologyError::new(what, "write x86_64, arm64, riscv64, ppc64le or s390x")
                 .at_line(self.line(name))
         })
@@ -338,7 +338,7 @@ mod tests {
             ),
             (
                 "[topology]\nregular = \"2\"\ncpus = 2",
-                "m.toml:2: \"regular\" stands beside other keys; make them options of it, like regular = \"2x8:offline=3\"",
+                "m.toml:2: \"regular\" cannot be combined with other keys; make them options of it, like regular = \"2x8:offline=3\"",
             ),
             (
                 "# nothing\n[topology]",
@@ -359,7 +359,7 @@ mod tests {
             ),
             (
                 "[topology]\ncpus = 4\nl2_size = \"much\"",
-                "m.toml:3: \"much\" is no size; write one like 512K or 32M",
+                "m.toml:3: \"much\" is not a size; write one like 512K or 32M",
             ),
             (
                 "[topology]\ncpus = 4\ncores = [\"0-1\", \"2-3\"]\nllcs = [\"0\", \"1-3\"]",

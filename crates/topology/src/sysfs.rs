@@ -633,11 +633,11 @@ mod tests {
             ),
             (
                 "cpu/online 0\ncpu/cpu0/cpu_capacity fast",
-                format!("{sys}/cpu/cpu0/cpu_capacity: \"fast\" is no capacity; it is a number from 1 to 1024"),
+                format!("{sys}/cpu/cpu0/cpu_capacity: \"fast\" is not a capacity; a capacity is a number from 1 to 1024"),
             ),
             (
                 "cpu/online 0\ncpu/cpu0/cache/index0/level x",
-                format!("{sys}/cpu/cpu0/cache/index0/level: \"x\" is no cache level; save the file again"),
+                format!("{sys}/cpu/cpu0/cache/index0/level: \"x\" is not a cache level; save the file again"),
             ),
             (
                 "cpu/online 0-1\nnode/online 0\nnode/node0/cpulist 0\nnode/node0/distance 10",

@@ -222,7 +222,7 @@ fn a_file_of_several_is_refused() {
 #[test]
 fn what_is_no_perf_data_is_refused() {
     let error = perf_data::Reader::new(Cursor::new(b"hello")).err().expect("an error");
-    assert_eq!(error.to_string(), "byte 0x0: this is no perf.data: it does not begin with its mark");
+    assert_eq!(error.to_string(), "byte 0x0: this is not a perf.data file: it does not begin with its mark");
 }
 
 #[test]

@@ -54,11 +54,11 @@ pub enum Fault {
     #[error("a jump leads out of the program or into a loop")]
     BadJump,
     /// A loop without end in which no time passes.
-    #[error("this goes on for ever without any time passing; put a run or a sleep into it")]
+    #[error("this loops forever without any time passing; put a run or a sleep into it")]
     NoTime,
     /// A loop that counts far without any time passing.
     #[error(
-        "this goes round {times} times without any time passing, which is {steps} steps, and at most {max} are possible; put a run or a sleep into it"
+        "this loops {times} times without any time passing, which is {steps} steps; at most {max} are possible; put a run or a sleep into it"
     )]
     TooFar {
         /// Rounds of the loop.
@@ -78,7 +78,7 @@ pub enum Fault {
         label: String,
     },
     /// A lock taken twice.
-    #[error("mutex \"{mutex}\" is taken while this task holds it already")]
+    #[error("mutex \"{mutex}\" is taken although this task already holds it")]
     LockedTwice {
         /// The mutex.
         mutex: String,
@@ -90,13 +90,13 @@ pub enum Fault {
         mutex: String,
     },
     /// A lock that is held on one way here and not on the other.
-    #[error("mutex \"{mutex}\" is held or not, depending on the way here")]
+    #[error("mutex \"{mutex}\" may or may not be held here, depending on the path")]
     MaybeHeld {
         /// The mutex.
         mutex: String,
     },
     /// A lock that a loop takes and does not give back.
-    #[error("mutex \"{mutex}\" is still held where the loop begins anew")]
+    #[error("mutex \"{mutex}\" is still held at the next iteration of the loop")]
     HeldAnew {
         /// The mutex.
         mutex: String,
@@ -120,7 +120,7 @@ pub enum Fault {
         task: String,
     },
     /// A barrier that cannot fill.
-    #[error("it waits for {parties} parties but only {arriving} tasks ever come to it")]
+    #[error("it waits for {parties} parties but only {arriving} tasks ever reach it")]
     BarrierNeverFull {
         /// How many it waits for.
         parties: u32,
@@ -202,7 +202,7 @@ mod tests {
         check_program(|p| _ = p.lock(m).lock(n).unlock(m).unlock(n), "fine");
         check_program(
             |p| _ = p.lock(m).run(MS).lock(m),
-            "program \"p\", op 2: mutex \"m\" is taken while this task holds it already",
+            "program \"p\", op 2: mutex \"m\" is taken although this task already holds it",
         );
         check_program(
             |p| _ = p.unlock(n),
@@ -214,7 +214,7 @@ mod tests {
         );
         check_program(
             |p| _ = p.forever(|p| _ = p.run(MS).lock(m)),
-            "program \"p\", op 3: mutex \"m\" is still held where the loop begins anew",
+            "program \"p\", op 3: mutex \"m\" is still held at the next iteration of the loop",
         );
         check_program(
             |p| {
@@ -228,7 +228,7 @@ mod tests {
                 let skip = p.label();
                 p.jump_if(word, Test::Equal, 1, skip).lock(m).place(skip).run(MS);
             },
-            "program \"p\", op 1: mutex \"m\" is held or not, depending on the way here",
+            "program \"p\", op 1: mutex \"m\" may or may not be held here, depending on the path",
         );
     }
 
@@ -255,7 +255,8 @@ mod tests {
             "program \"p\", op 0: this goes round 4000000000 times without any time passing, which is 16000000000 \
              steps, and at most 100000000 are possible; put a run or a sleep into it",
         );
-        let endless = "program \"p\", op 1: this goes on for ever without any time passing; put a run or a sleep into it";
+        let endless =
+            "program \"p\", op 1: this loops forever without any time passing; put a run or a sleep into it";
         check_program(|p| _ = p.forever(|p| _ = p.word_add(word, 1)), endless);
         check_program(
             |p| {
@@ -342,7 +343,7 @@ mod tests {
         assert_eq!(meet(300, 1, 0, true), "fine");
         assert_eq!(
             meet(4, 1, 2, false),
-            "barrier \"b\": it waits for 4 parties but only 3 tasks ever come to it"
+            "barrier \"b\": it waits for 4 parties but only 3 tasks ever reach it"
         );
     }
 

@@ -86,7 +86,7 @@ fn objects(w: &Workload, out: &mut String) -> fmt::Result {
     }
     for sem in &o.sems {
         let owes = if sem.owes { ", its posts owed" } else { "" };
-        let sync = if sem.sync { ", woken from as if the poster would sleep" } else { "" };
+        let sync = if sem.sync { ", woken synchronously" } else { "" };
         writeln!(out, "semaphore {} from {}{owes}{sync}", name(&sem.name), sem.initial)?;
     }
     for b in &o.barriers {

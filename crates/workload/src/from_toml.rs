@@ -244,7 +244,8 @@ fn groups(table: &Object, w: &mut WorkloadBuilder) -> Result<Vec<String>, Worklo
     if let Some(entry) = table.get("group")?
         && let Ok(path) = table.file.string(entry)
     {
-        let why = format!("[workload.group] describes groups; a model goes into one by cgroup = \"{path}\"");
+        let why =
+            format!("[workload.group] describes groups; a model is put into one by cgroup =  \"{path}\"");
         return Err(table.file.bad(entry.value.at, "group", why));
     }
     let entries = table.entries_of("group")?;
@@ -257,7 +258,7 @@ fn groups(table: &Object, w: &mut WorkloadBuilder) -> Result<Vec<String>, Worklo
 fn duration(table: &Object) -> Result<Option<schedlab_units::Duration>, WorkloadError> {
     table.read("duration", |entry| match table.file.param(entry)? {
         schedlab_units::Duration::ZERO => {
-            let why = "nothing happens in no time; give it a span like \"10s\", or leave it out";
+            let why = "the time is zero; give it a span like \"10s\", or leave it out";
             Err(table.file.bad(entry.value.at, "duration", why))
         }
         duration => Ok(duration),

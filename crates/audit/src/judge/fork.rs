@@ -74,7 +74,7 @@ fn if_supposed(
     None
 }
 
-/// What a fork may lead to if affinity set or cleared the imbalance mark of a group above the forker, which no event
+/// What a fork may lead to if affinity set or cleared the imbalance flag of a group above the forker, which no event
 /// shows; or if only that group has the mark.
 pub fn with_mark(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option<Possibilities> {
     let marks = marks(shadow, fork.this);

@@ -75,7 +75,7 @@ unknowns! {
     /// Averages: loads that are close, or that still contain remains from before the recording.
     Loads = "LOADS", "the exact load averages" {
         read ForkAverages = "FORK_AVERAGES", "averages are off by their widest error";
-        read LearnedRest = "LEARNED_REST", "choices show whether something is left of averages from before the recording";
+        read LearnedRest = "LEARNED_REST", "decisions show whether averages from before the recording still matter";
     }
     /// Whether a sleeper was still queued.
     DelayedDequeue = "DELAYED_DEQUEUE", "whether the sleeper was still queued" {
@@ -92,7 +92,7 @@ unknowns! {
     /// Which CPU the task used recently: before the recording, or where a wake-up leaves it open.
     RecentCpu = "RECENT_CPU", "which CPU the task used recently" {}
     /// Which of several suitable CPUs for a real-time or deadline task is next in turn.
-    CpuRotation = "CPU_ROTATION", "which of several suitable CPUs was next in turn" {}
+    CpuRotation = "CPU_ROTATION", "which of several suitable CPUs was next in rotation" {}
     /// The deadlines and budgets of deadline tasks.
     Deadlines = "DEADLINES", "the deadlines and budgets of deadline tasks" {
         read Budgets = "BUDGETS", "deadline tasks that are passed over are out of budget";
@@ -113,8 +113,8 @@ unknowns! {
         read WakeInMotion = "WAKE_IN_MOTION", "a CPU that was changing its state was seen in the new one";
         read MoveInMotion = "MOVE_IN_MOTION", "a pass saw a CPU before or after its latest change";
         read ForkEarlier = "FORK_EARLIER", "the CPU was chosen in an earlier state, or one was changing";
-        beyond "CPU_IDLE", "a CPU had been idle: for longer than it was, or from earlier on";
-        beyond "CPU_BUSY", "a CPU had been busy: for longer than it was, or from earlier on";
+        beyond "CPU_IDLE", "a CPU had been idle: for longer, or since an earlier time";
+        beyond "CPU_BUSY", "a CPU had been busy: for longer, or since an earlier time";
         beyond "ONE_MORE_QUEUED", "one more task had been queued on a CPU";
         beyond "ONE_LESS_QUEUED", "one task fewer had been queued on a CPU";
         beyond "ON_CPU", "the woken sleeper had still been on its CPU";
@@ -126,8 +126,8 @@ unknowns! {
         beyond "VRUNTIME", "the virtual time of a task";
         beyond "DEADLINE", "the deadline of a task's request (EEVDF)";
         beyond "PLACED", "where a task was placed: its virtual time and its deadline together";
-        beyond "AVERAGE", "the virtual times of the tasks that wait beside the two that are compared";
-        beyond "PROTECTION", "the running task had not been protected any more";
+        beyond "AVERAGE", "the virtual times of the waiting tasks apart from the two that are compared";
+        beyond "PROTECTION", "the running task had no longer been protected";
     }
     /// How long before a switch its clock was read: the CPU may have lost its turn in between.
     LostTurn = "LOST_TURN", "when a switch read its clock, on a CPU that may have lost its turn just then" {
@@ -135,11 +135,11 @@ unknowns! {
     }
     /// Whether a slice ended: the trace does not contain the tick or timer that checked.
     SliceEnd = "SLICE_END", "when a tick or timer checked the slice" {
-        beyond "TURN_END", "the turn of the running task had ended sooner, or later";
+        beyond "TURN_END", "the slice of the running task had ended sooner, or later";
     }
     /// Whether the task yielded.
     Yield = "YIELD", "whether the task called sched_yield(), as it seems to do" {
-        read Yields = "YIELDS", "a task that makes way early again and again yields";
+        read Yields = "YIELDS", "a task that repeatedly leaves its CPU early calls sched_yield()";
     }
     /// Whether a group was out of its quota.
     Quota = "QUOTA", "whether a group was out of its quota" {
@@ -147,13 +147,13 @@ unknowns! {
     }
     /// When each CPU balances: its intervals and failures so far.
     BalanceTime = "BALANCE_TIME", "when each CPU balances, and how often it failed" {
-        beyond "OCCASION", "the pass had been one of a CPU that is idle, that is busy, or that becomes idle, where ours was another";
+        beyond "OCCASION", "the pass had been of another kind (idle, busy or newly idle) than ours";
     }
     /// The order of tasks in the list from which balancing takes them.
     TaskOrder = "TASK_ORDER", "the order of tasks in the list from which balancing takes them" {}
     /// Whether affinity set the imbalance mark of a group.
-    ImbalanceMark = "IMBALANCE_MARK", "whether affinity set the imbalance mark of a group" {
-        read ForkMark = "FORK_MARK", "affinity set or cleared the imbalance mark of a group";
+    ImbalanceMark = "IMBALANCE_MARK", "whether affinity set the imbalance flag of a group" {
+        read ForkMark = "FORK_MARK", "affinity set or cleared the imbalance flag of a group";
     }
     /// In which cache a process ran most at the kernel's last evaluation.
     CacheHome = "CACHE_HOME", "in which cache the threads of a process ran most at the kernel's last evaluation" {
@@ -164,9 +164,9 @@ unknowns! {
     /// The outcome of the wake-up; its end is not in the trace.
     Fate = "FATE", "the end of the wake-up, which is not in the trace" {}
     /// Whether the running task was asked to make way; it went to sleep before that showed.
-    Request = "REQUEST", "whether the running task was asked to make way, which no event showed" {}
+    Request = "REQUEST", "whether the running task was asked to reschedule, which no event showed" {}
     /// A task that was not seen before.
-    Unmet = "UNMET", "what happened before it was first seen" {}
+    Unmet = "UNMET", "what happened before the recording first showed the task or CPU" {}
     /// Which tasks run or wait on a CPU since a switch that is not in the trace.
     UnseenSwitch = "UNSEEN_SWITCH", "which tasks ran and waited on the CPU after a switch that is not in the trace" {}
     /// Where tasks were moved: the recording has no `sched_migrate_task`.

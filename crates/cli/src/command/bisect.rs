@@ -37,7 +37,7 @@ pub fn run(args: &Bisect) -> Result<Status, Error> {
     };
     kernels.iter().for_each(scenario::tell_stand_in);
     if args.seeds < 2 || args.seeds_max < args.seeds {
-        return Err(Error::new("--seeds is at least 2, and --seeds-max at least that"));
+        return Err(Error::new("--seeds must be at least 2, and --seeds-max at least as large"));
     }
     let mut told: Vec<Value> = Vec::new();
     for pair in kernels.windows(2) {
@@ -126,7 +126,7 @@ fn parting(
         format!("  {word} {time} CPU {:3}  {}", answer.cpu, answer.sentence)
     };
     Ok(vec![
-        format!("{}: the first decision that parts, seed {}", part.text, limits.seed),
+        format!("{}: the first decision that differs, seed {}", part.text, limits.seed),
         line("without", &before),
         line("with   ", &after),
     ])

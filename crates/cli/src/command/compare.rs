@@ -261,7 +261,7 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
     let is_recorded = recorded.is_some();
     if is_recorded && args.html.is_some() {
         return Err(Error::new(
-            "--html shows what is run; `schedlab diff A B --html` makes a page of two recordings",
+            "--html draws a run; `schedlab diff A B --html` makes a page of two recordings",
         ));
     }
     let mut results = recorded.unwrap_or_else(|| experiment.nothing());

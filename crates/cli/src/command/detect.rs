@@ -34,7 +34,7 @@ pub fn run(args: &args::Detect) -> Result<Status, Error> {
     if let Some(source) = simulated(args)? {
         if args.html.is_some() {
             return Err(Error::new(
-                "--html is of a recording; `schedlab run SCENARIO --html FILE` shows a scenario's run",
+                "--html draws a recording; `schedlab run SCENARIO --html FILE` shows a scenario's run",
             ));
         }
         return run_simulated(args, &source);

@@ -55,7 +55,7 @@ pub fn run(args: &Explain) -> Result<Status, Error> {
         let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
         let also = if meant.is_empty() { ";" } else { "" };
         return Err(Error::new(format!(
-            "\"{}\" is no rule, reason, kernel, function, commit, row of an audit or detector, and none speaks of it{meant}{also} \
+            "\"{}\" is not a rule, reason, kernel, function, commit, row of an audit or detector, and none mentions it{meant}{also} \
              `schedlab features` lists the rules, `schedlab explain v7.2` a kernel",
             args.name
         )));
@@ -99,12 +99,12 @@ fn of_commit(commit: &Commit, book: &Rulebook) -> (serde_json::Value, String) {
     let mut text = format!("{} (commit, in {} and later)\n{}\n", commit.id, commit.release, commit.sentence);
     if commit.parts.len() > 1 {
         text += &format!(
-            "It is {} rules here; turning over one of them is not this commit.\n",
+            "It is {} rules here; switching only one of them is not this commit.\n",
             commit.parts.len()
         );
     }
     for part in commit.parts {
-        let entry = book.entry(part).expect("a commit names rules that there are");
+        let entry = book.entry(part).expect("a commit names rules that exist");
         text += &format!("{} ({})  {}\n", entry.name, entry.kind, entry.sentence);
         text += &format!("  presets  {}\n", runs(&book.presets, &entry.presets));
         text += &format!("  use      {}\n", usage(entry.name, entry.kind, &entry.forms));
@@ -112,8 +112,8 @@ fn of_commit(commit: &Commit, book: &Rulebook) -> (serde_json::Value, String) {
     (json!({"kind": "commit", "commit": commit}), text)
 }
 
-/// Where each kernel function is modelled: the table of the document.
-const KERNEL_MAP: &str = include_str!("../../../../docs/kernel-map.md");
+/// Where each kernel function is modelled.
+const KERNEL_MAP: &str = include_str!("../../../../docs/kernel-map.tsv");
 
 /// A kernel function: where it is modelled, and the rules in it.
 fn of_function(name: &str, book: &Rulebook) -> Option<(serde_json::Value, String)> {
@@ -121,13 +121,10 @@ fn of_function(name: &str, book: &Rulebook) -> Option<(serde_json::Value, String
     let is_named =
         |cell: &str| cell.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == bare);
     let mut places: Vec<(String, String)> = Vec::new();
-    for line in KERNEL_MAP.lines() {
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, function, kernel, here, _] = cells[..] else { continue };
-        let file = here.split(['[', ']']).nth(1);
-        if let (true, Some(file)) = (is_named(function), file)
-            && !places.iter().any(|(_, known)| known == file)
-        {
+    for line in KERNEL_MAP.lines().skip(1) {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let [function, kernel, file] = cells[..] else { continue };
+        if is_named(function) && !places.iter().any(|(_, known)| known == file) {
             places.push((kernel.to_string(), file.to_string()));
         }
     }

@@ -35,7 +35,7 @@ pub fn run(args: &Measure) -> Result<Status, Error> {
         None => {
             let known = facts::kernel_of(&release, "--kernel");
             let name = known.ok_or_else(|| {
-                Error::new(format!("\"{release}\" is no release of a kernel; name one with --kernel"))
+                Error::new(format!("\"{release}\" is not a kernel release;  name one with --kernel"))
             })?;
             Kernel::parse(&name)?
         }
@@ -383,7 +383,7 @@ impl Host {
         }
         let idle = figure("wake-up of a CPU idle for 4 ms", "ns", || probe::wake_from_idle(cpus))?;
         self.findings.idle_exit = Some(idle.less(way.value));
-        let timer = figure("how late a timer has its task running", "ns", || probe::timer(cpus[1]))?;
+        let timer = figure("how late after its timer a task runs", "ns", || probe::timer(cpus[1]))?;
         let simulated = |host: &mut Host, deliver: f64| -> Result<f64, Error> {
             let spread = Figure {
                 value: deliver,

@@ -24,7 +24,7 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
     output::refuse_input(args.output.as_deref(), &[&found.trace])?;
     output::refuse_input(args.trace.as_deref(), &[&found.trace])?;
     if args.output.is_some() && args.output == args.trace {
-        return Err(Error::new("--output and --trace name one file; name another for one of them"));
+        return Err(Error::new("--output and --trace name the same file; name another for one of them"));
     }
     let asked = Asked {
         machine: args.recorded_on.as_deref(),

@@ -81,8 +81,8 @@ fn of_model(name: &str) -> Result<String, Error> {
             Model::NAMES.join(", ")
         )));
     };
-    let mut text = format!("# Say here what this is about.\n\n{HEAD}\n[workload]\nmodel = {name:?}\n");
-    text += "# Its parameters with what they are by default; a list gives a row for each value.\n";
+    let mut text = format!("# Describe the scenario here.\n\n{HEAD}\n[workload]\nmodel = {name:?}\n");
+    text += "# Its parameters with their defaults; a list gives a row for each value.\n";
     for param in model.params() {
         let plain = param.value.parse::<i64>().is_ok() || matches!(param.value.as_str(), "true" | "false");
         let value = if plain { param.value } else { format!("{:?}", param.value) };

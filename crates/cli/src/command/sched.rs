@@ -136,7 +136,7 @@ fn tell_empty(file: &Path, why: &str, seen: &Seen) {
 fn options(args: &args::Timehist, nr_cpus: u16) -> Result<TimehistOptions, Error> {
     let tid = |text: &str| {
         let number = text.trim().parse().map(Pid);
-        number.map_err(|_| Error::new(format!("--tid {text}: a task is named by its number")))
+        number.map_err(|_| Error::new(format!("--tid {text}: a task is given by its number")))
     };
     let (start, stop) = args.time.as_deref().map(window).transpose()?.unwrap_or_default();
     Ok(TimehistOptions {

@@ -188,7 +188,7 @@ fn go(args: &SweepRun) -> Result<Status, Error> {
     let shard = args.shard.as_deref().map_or(Ok(Shard::ALL), |text| Shard::parse(text, environment))?;
     let store = if args.what.is_dir() {
         if args.output.as_ref().is_some_and(|output| *output != args.what) {
-            return Err(Error::new("the folder of a sweep is where it goes on; --output begins another one"));
+            return Err(Error::new("a sweep continues in its folder; --output starts another one"));
         }
         opened(&args.what, &args.points)?
     } else {

@@ -29,7 +29,7 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
     let mut names: BTreeSet<(Comm, Pid)> = BTreeSet::new();
     let mut end = Time::ZERO;
     if args.most == 0 {
-        return Err(Error::new("--most is at least 1"));
+        return Err(Error::new("--most must be at least 1"));
     }
     let (_, _) = scenario.run_row(&kernel, row, |_| {
         let why = Why::new(question, |answer: Answer| {
@@ -105,7 +105,7 @@ fn question(args: &args::Why) -> Result<Question, Error> {
     if let (Some(from), Some(to)) = (question.from, question.to)
         && to < from
     {
-        return Err(Error::new(format!("--from {from} is behind --to {to}")));
+        return Err(Error::new(format!("--from {from} is after --to {to}")));
     }
     Ok(question)
 }

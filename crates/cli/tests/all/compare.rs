@@ -360,7 +360,7 @@ fn what_parts_two_kernels_is_reported() {
     assert!(!first.contains(" 0 decisions"), "the clock alone parts nothing: {text}");
     assert!(text.contains("reasons with other shares"), "{text}");
     let text = folder.printed(&["explain", "e496132ebedd"]);
-    assert!(text.contains("It is 3 rules here; turning over one of them is not this commit."), "{text}");
+    assert!(text.contains("It is 3 rules here; switching only one of them is not this commit."), "{text}");
     assert!(folder.printed(&["explain", "sched_balance_newidle"]).contains("newidle_balance.rs"));
     assert!(folder.printed(&["explain", "throttle"]).contains("throttled-time (metric)"));
 }

@@ -292,14 +292,14 @@ fn names_that_are_none() {
             "explain",
             &["explain", "NO_SIS_UTILL"],
             expect![[r#"
-                schedlab: "NO_SIS_UTILL" is no rule, reason, kernel, function, commit, row of an audit or detector, and none speaks of it; did you mean SIS_UTIL? `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
+                schedlab: "NO_SIS_UTILL" is not a rule, reason, kernel, function, commit, row of an audit or detector, and none mentions it; did you mean SIS_UTIL? `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
             "#]],
         ),
         (
             "nothing",
             &["explain", "weather"],
             expect![[r#"
-                schedlab: "weather" is no rule, reason, kernel, function, commit, row of an audit or detector, and none speaks of it; `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
+                schedlab: "weather" is not a rule, reason, kernel, function, commit, row of an audit or detector, and none mentions it; `schedlab features` lists the rules, `schedlab explain v7.2` a kernel
             "#]],
         ),
     ] {
@@ -335,7 +335,7 @@ fn values_that_cannot_be() {
             with("limit = \"0s\"\n", ""),
             &["run", "s.toml"],
             expect![[r#"
-            schedlab: s.toml:3: nothing happens in no time; give a limit like 10s
+            schedlab: s.toml:3: the time is zero; give a limit like 10s
         "#]],
         ),
         (
@@ -391,7 +391,7 @@ fn values_that_cannot_be() {
             with("", ""),
             &["why", "s.toml", "--most", "0"],
             expect![[r#"
-            schedlab: --most is at least 1
+            schedlab: --most must be at least 1
         "#]],
         ),
         (
@@ -433,7 +433,7 @@ fn a_figure_that_no_run_came_to_is_reported_and_not_printed() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!String::from_utf8(output.stdout).unwrap().contains("NaN"));
     expect![[r#"
-        schedlab: note: s has no figure: no run came to the marks it is read off; a longer limit may help
+        schedlab: note: s has no figure: no run reached the marks it is computed from; a longer limit may help
         schedlab: note: 1x2 is of no class of hardware, so its idle CPUs have no idle states; 1x2:class=zen3 gives it those of one (machines/class has them all)
     "#]]
     .assert_eq(&String::from_utf8(output.stderr).unwrap());
@@ -485,7 +485,7 @@ fn a_file_that_is_not_there() {
         None,
         &["run", "nothing.toml"],
         expect![[r#"
-        schedlab: nothing.toml: there is no such file; look how it is spelled and where it lies
+        schedlab: nothing.toml: there is no such file; check its spelling and location
     "#]],
     );
 }
@@ -620,7 +620,7 @@ fn audits_that_cannot_be() {
         line,
         &["--kernel", "v6.1", "--machine", "2x8", "--format", "perfetto", "--output", "no/such"],
         expect![[r#"
-            schedlab: no/such: there is no folder no; look how it is spelled, or make it first
+            schedlab: no/such: there is no folder no; check its spelling, or create it first
         "#]],
     );
     check_audit(

@@ -526,7 +526,7 @@ fn what_an_idle_task_did_unseen_is_put_back_and_reported() {
         [Some(1), Some(1), Some(1)]
     );
     expect![[r#"
-        schedlab: FILE: an idle task left no events; put back where later events show them: 1 switch from it and the end of a wake-up
+        schedlab: FILE: an idle task left no events; restored from later events: 1 switch away from it and the end of a wake-up
         schedlab: FILE: 1 switch is missing, as events show tasks that no switch let run: times and waits around them are wrong. Was one task recorded (perf record without -a), or were events filtered?
     "#]].assert_eq(&told);
 }
@@ -599,7 +599,7 @@ fn an_audit_of_several_names_each_kernel_and_machine() {
 fn what_a_table_of_cpus_does_not_say_is_reported() {
     let (_, told) = alone("lscpu", b"# CPU,Node\n0,0\n1,0\n", &["topo"]);
     expect![[r#"
-        schedlab: FILE does not contain cores (each CPU is taken for one), sockets (one is taken for all), caches (the CPUs of a package in one node are taken to share the last one); the whole output of lscpu -p does
+        schedlab: FILE does not contain cores (each CPU is taken for one), sockets (one is assumed for all), caches (the CPUs of a package in one node are assumed to share the last one); the whole output of lscpu -p does
     "#]].assert_eq(&told);
     assert_eq!(alone("whole", b"# CPU,Core,Socket,Node,L3\n0,0,0,0,0\n1,1,0,0,0\n", &["topo"]).1, "");
 }

@@ -494,7 +494,7 @@ mod tests {
             script,
             expect![[r#"
             0.000100 .. 0.005000  hog[2] waited 4.900 ms on CPU 0 behind init[1]; for 4.900 ms of it CPU 1 was idle
-                0.000009 CPU 1, about to go idle, takes nothing. Newly idle: the lot fell against the last level. [NI_RANDOM]
+                0.000009 CPU 1, about to go idle, takes nothing. Newly idle: the last level was skipped at random. [NI_RANDOM]
               rule   NI_RANDOM, when CPU 1 looked last, 0.091 ms before
               avoid  NO_NI_RANDOM: a CPU that goes idle looks for work in every domain, not at random
         "#]],

@@ -157,7 +157,7 @@ impl Beginning {
         match placed {
             0 => seeded.push("where new tasks go"),
             _ => learned.push(format!(
-                "{placed} of {new} new tasks, those of the first {} ms, go where they went if all is as it was",
+                "{placed} of {new} new tasks, from the first {} ms, go where they went if nothing else changed",
                 BEGINNING.0 / 1_000_000
             )),
         }

@@ -156,30 +156,30 @@ impl Form {
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.hears {
-            Hears::Each => f.write_str("each wake-up heard of as late as recorded"),
-            Hears::Percent(50) => f.write_str("all wake-ups heard of in the median time"),
+            Hears::Each => f.write_str("each wake-up delivered as late as recorded"),
+            Hears::Percent(50) => f.write_str("all wake-ups delivered in the median time"),
             Hears::Percent(percent) => {
-                write!(f, "all wake-ups heard of in the time in which the quickest {percent} % were")
+                write!(f, "all wake-ups delivered in the time of the fastest {percent} %")
             }
-            Hears::AtOnce => f.write_str("wake-ups heard of at once"),
+            Hears::AtOnce => f.write_str("wake-ups delivered immediately"),
         }?;
         if self.newidle_us > 0 {
-            write!(f, ", newly idle balancing held to cost {} us", self.newidle_us)?;
+            write!(f, ", newly idle balancing assumed to cost {} us", self.newidle_us)?;
         }
         match self.yields {
             0 => Ok(()),
-            1 => f.write_str(", sched_yield() called at its usual pace throughout"),
-            n => write!(f, ", sched_yield() called once in {n} of its usual times"),
+            1 => f.write_str(", sched_yield() called at its usual rate throughout"),
+            n => write!(f, ", sched_yield() called at 1/{n} of its usual rate"),
         }?;
         if self.interrupts {
-            f.write_str(", interrupts where they came")?;
+            f.write_str(", interrupts on their recorded CPUs")?;
         }
         let Wakers::Owe { sync } = self.wakers else { return Ok(()) };
-        f.write_str(", wakers that come first go on and owe the wake-up")?;
+        f.write_str(", a waker that arrives before its wakee continues and wakes it later")?;
         match sync {
             0 => Ok(()),
-            100 => f.write_str(", and wake as if they would sleep"),
-            _ => write!(f, ", and wake {sync} % of all tasks as if they would sleep"),
+            100 => f.write_str(", and their wake-ups are synchronous"),
+            _ => write!(f, ", and {sync} % of their wake-ups are synchronous"),
         }
     }
 }
@@ -215,8 +215,8 @@ mod tests {
         );
         assert_eq!(
             form.to_string(),
-            "all wake-ups heard of in the median time, newly idle balancing held to cost 1000 us, \
-             sched_yield() called once in 2 of its usual times, interrupts where they came, wakers that come first go on and owe the wake-up, and wake as if they would sleep"
+            "all wake-ups delivered in the median time, newly idle balancing assumed to cost 1000 us, \
+             sched_yield() called at 1/2 of its usual rate, interrupts on their recorded CPUs, a waker that arrives before its wakee continues and wakes it later, and their wake-ups are synchronous"
         );
     }
 }

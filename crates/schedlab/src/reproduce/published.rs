@@ -392,7 +392,7 @@ impl FileBlock {
         let at = |name: &Option<String>| -> Result<usize, String> {
             let name = name.as_deref().unwrap_or_default();
             let found = names.iter().position(|known| *known == name);
-            found.ok_or_else(|| format!("column \"{}\" speaks of a column \"{name}\"", raw.name))
+            found.ok_or_else(|| format!("column \"{}\" names a column \"{name}\"", raw.name))
         };
         let kind = match (&raw.kernel, &raw.change, &raw.ratio, &raw.recovered) {
             (Some(kernel), None, None, None) => Kind::Value {
@@ -453,10 +453,10 @@ fn given(text: &str, kind: &Kind, before: &[Option<Given>]) -> Result<Option<Giv
         Kind::Value { .. } if first == "-" => None,
         Kind::Value { .. } if first.contains(',') => {
             let cpus = first.split(',').map(str::parse).collect::<Result<Vec<u16>, _>>();
-            Some(Figure::Cpus(cpus.map_err(|_| format!("\"{first}\" is no list of CPUs"))?))
+            Some(Figure::Cpus(cpus.map_err(|_| format!("\"{first}\" is not a list of CPUs"))?))
         }
         Kind::Value { .. } => {
-            Some(Figure::Number(first.parse().map_err(|_| format!("\"{first}\" is no number"))?))
+            Some(Figure::Number(first.parse().map_err(|_| format!("\"{first}\" is not a number"))?))
         }
         _ if first != "*" && first != "-" => {
             return Err(

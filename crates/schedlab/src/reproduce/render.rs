@@ -96,10 +96,14 @@ fn holds(depends: &Depends) -> String {
         let forms = copied
             .iter()
             .map(|(scenario, spans)| format!("{scenario} ({} after {})", spans.sample, spans.settle));
-        _ = writeln!(text, "       pushed when warm: {}", list(forms.collect()));
+        _ = writeln!(text, "       changed after a warm-up: {}", list(forms.collect()));
     }
     let escapes = repeated.iter().map(|r| format!("{} {:.1}", place(&r.short), r.escapes));
-    _ = writeln!(text, "       a turn by fewer points may escape: {}", list(escapes.collect()));
+    _ = writeln!(
+        text,
+        "       a change of verdict by fewer points may be missed: {}",
+        list(escapes.collect())
+    );
     let others = repeated
         .iter()
         .filter(|r| !r.can_be_told())
@@ -108,7 +112,7 @@ fn holds(depends: &Depends) -> String {
     if !others.is_empty() {
         _ = writeln!(
             text,
-            "       unpushed, the form that is repeated says something else of: {}",
+            "       the shorter form has another verdict at the default costs for: {}",
             list(others)
         );
     }
@@ -260,9 +264,9 @@ mod tests {
              that do, but for 1:",
             "       cost.tick_ns at its highest: numa 1 change -9.0 % better -> +0.0 % none",
             "       in a shorter form: s.toml (files 4)",
-            "       pushed when warm: w.toml (4ms after 1ms)",
-            "       a turn by fewer points may escape: numa 1 change 0.4, numa 2 change 2.0",
-            "       unpushed, the form that is repeated says something else of: numa 2 change +0.2 % worse -> +0.1 % none",
+            "       changed after a warm-up: w.toml (4ms after 1ms)",
+            "       a change of verdict by fewer points may be missed: numa 1 change 0.4, numa 2 change 2.0",
+            "       the shorter form has another verdict at the default costs for: numa 2 change +0.2 % worse -> +0.1 % none",
         ];
         assert_eq!(holds(&depends).lines().collect::<Vec<_>>(), lines);
     }

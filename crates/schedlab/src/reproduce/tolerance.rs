@@ -65,7 +65,7 @@ impl fmt::Display for Tolerance {
 fn part(word: &str) -> Result<Part, String> {
     let bad = || {
         let forms = "15%, 8pp, -16..-4pp, 20..80%, x0.5..2, sign, first3, counts, set";
-        format!("\"{word}\" is no tolerance; write {forms} or -")
+        format!("\"{word}\" is not a tolerance; write {forms} or -")
     };
     let number = |text: &str| text.parse::<f64>().map_err(|_| bad());
     let bounds = |text: &str| -> Result<(f64, f64), String> {

@@ -77,17 +77,13 @@ fn what_cannot_be_read_is_named() {
     let original = text("numa-affinity");
     for (from, to, said) in [
         ("figure = \"fork CPUs\"", "figure = \"fork CPU\"", "gives no figure \"fork CPU\""),
-        (
-            "change = \"pin_base\"",
-            "change = \"pin\"",
-            "column \"pin_base_change\" speaks of a column \"pin\"",
-        ),
+        ("change = \"pin_base\"", "change = \"pin\"", "column \"pin_base_change\" names a column \"pin\""),
         (
             "94220.50 pred 15%",
             "94220.50 guess 15%",
             "row \"copy\", column \"pin_base\": \"guess\" is not cal, pred or info",
         ),
-        ("94220.50 pred 15%", "94220.50 pred 15", "\"15\" is no tolerance"),
+        ("94220.50 pred 15%", "94220.50 pred 15", "\"15\" is not a tolerance"),
         (
             "scenario = \"stream-pinned-numa.toml\"",
             "scenario = \"none.toml\"",

@@ -117,7 +117,7 @@ impl Checkers {
                     lines.chain([format!("{name}: {} in all", findings.count())])
                 })
                 .collect();
-            panic!("the trace has what must not be:\n{}", lines.join("\n"));
+            panic!("the trace breaks an invariant:\n{}", lines.join("\n"));
         }
     }
 }

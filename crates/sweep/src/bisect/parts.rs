@@ -89,11 +89,12 @@ fn of_rules(good: &Kernel, bad: &Kernel) -> Vec<Part> {
 /// An end that is not a release, and a range with fewer than two different kernels.
 pub fn between(range: &str) -> Result<Vec<Kernel>, Error> {
     let (first, last) = range.split_once("..").ok_or_else(|| {
-        Error::new(format!("--between is two released kernels, as v6.3..v6.12, not \"{range}\""))
+        Error::new(format!("--between takes two released kernels, as in v6.3..v6.12, not \"{range}\""))
     })?;
     let names = Kernel::names();
     let place = |name: &str| -> Result<(usize, Kernel), Error> {
-        let known = || format!("--between {range}: \"{name}\" is no release; known are {}", names.join(", "));
+        let known =
+            || format!("--between {range}: \"{name}\" is not a release; known are {}", names.join(", "));
         let kernel = Kernel::parse(name).map_err(|_| Error::new(known()))?;
         let rules = kernel.stand_in().unwrap_or(name.trim());
         let place = names.iter().position(|name| *name == rules).ok_or_else(|| Error::new(known()))?;
@@ -152,8 +153,8 @@ mod tests {
         assert_eq!(names("v6.6..v6.12"), ["v6.6", "v6.12"]);
         for (range, says) in [
             ("v6.1", "two released"),
-            ("v6.1..mine", "\"mine\" is no release"),
-            ("v6.1..v6.12+NO_SIS_UTIL", "is no release"),
+            ("v6.1..mine", "\"mine\" is not a release"),
+            ("v6.1..v6.12+NO_SIS_UTIL", "is not a release"),
             ("v6.4..v6.5", "both have the rules of v6.3"),
             ("v6.10..v6.1", "older"),
             ("v6.6..v6.4", "older"),

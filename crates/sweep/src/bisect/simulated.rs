@@ -64,7 +64,7 @@ impl<'a> Simulated<'a> {
             Some(Cell::Int(int)) => Ok(*int as f64),
             Some(Cell::Float(float)) => Ok(*float),
             Some(_) => Err(Error::new(format!(
-                "{} has no figure: the run did not come to the marks it is read off; a longer limit may help",
+                "{} has no figure: the run did not reach the marks it is computed from; a longer limit may help",
                 self.metric
             ))),
             None => {

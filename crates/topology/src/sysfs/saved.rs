@@ -61,7 +61,7 @@ impl SavedSysfs {
             }
             let (path, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
             if below_system(path).is_none() {
-                let what = format!("\"{path}\" is no path below /sys/devices/system");
+                let what = format!("\"{path}\" is not a path below /sys/devices/system");
                 let way_out = "write lines like /sys/devices/system/cpu/online 0-7";
                 return Err(TopologyError::new(what, way_out).in_place(name).at_line(i + 1));
             }
@@ -86,7 +86,8 @@ impl SavedSysfs {
             return Err(TopologyError::new(what, format!("unpack it with {unpack} first")).in_place(name));
         }
         let wrong = |_: io::Error| {
-            TopologyError::new("this is no tar, or a damaged one", "make one with tar -czf").in_place(name)
+            TopologyError::new("this is not a tar file, or it is damaged", "make one with tar -czf")
+                .in_place(name)
         };
         let bytes: Box<dyn Read> = if bytes.starts_with(&[0x1f, 0x8b]) {
             Box::new(flate2::read::MultiGzDecoder::new(bytes))
@@ -189,7 +190,7 @@ mod tests {
         let error = SavedSysfs::from_lines("facts", "# saved\n\nhello world").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "facts:3: \"hello\" is no path below /sys/devices/system; write lines like /sys/devices/system/cpu/online 0-7"
+            "facts:3: \"hello\" is not a path below /sys/devices/system; write lines like /sys/devices/system/cpu/online 0-7"
         );
         let error = SavedSysfs::from_tar("x.tar", b"").unwrap_err();
         assert_eq!(
@@ -199,7 +200,7 @@ mod tests {
         );
         for bytes in [&[7; 600][..], b"\x1f\x8bzipped"] {
             let error = SavedSysfs::from_tar("x.tar", bytes).unwrap_err().to_string();
-            assert_eq!(error, "x.tar: this is no tar, or a damaged one; make one with tar -czf");
+            assert_eq!(error, "x.tar: this is not a tar file, or it is damaged; make one with tar -czf");
         }
         let error = SavedSysfs::from_tar("x.tar", b"BZh91AY").unwrap_err().to_string();
         assert_eq!(error, "x.tar: this is compressed with bzip2; unpack it with bunzip2 first");

@@ -262,7 +262,7 @@ fn permille(o: &Object) -> Result<Option<u16>, WorkloadError> {
         None => Err(o.file.bad(
             o.at,
             "at",
-            format!("\"{text}\" is no percentile; write it like p50, p99.9 or max"),
+            format!("\"{text}\" is not a percentile; write it like p50, p99.9 or max"),
         )),
     }
 }
@@ -301,7 +301,7 @@ fn measures(table: &Object, names: &mut Names) -> Result<(), WorkloadError> {
                 )
             }
             other => {
-                let why = format!("\"{other}\" is none of elapsed, spans, rate, best-rate");
+                let why = format!("\"{other}\" is not one of elapsed, spans, rate, best-rate");
                 return Err(o.file.bad(o.at, "rule", why));
             }
         };

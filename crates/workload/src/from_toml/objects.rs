@@ -66,7 +66,7 @@ pub(super) fn read(table: &Object, names: &mut Names) -> Result<(), WorkloadErro
             "bound-high-priority" => QueueKind::PerCpuHighPri,
             "unbound" => QueueKind::Unbound,
             other => {
-                let why = format!("\"{other}\" is none of bound, bound-high-priority, unbound");
+                let why = format!("\"{other}\" is not one of bound, bound-high-priority, unbound");
                 return Err(file.bad(entry.value.at, &entry.key, why));
             }
         };

@@ -34,7 +34,7 @@ pub(super) const USAGE: &[(&str, &str)] = &[
     ("run-kernel SPAN [preempt-off] [cond-resched=SPAN]", "compute in kernel mode"),
     (
         "run-wall SPAN [block=SPAN]",
-        "compute until SPAN has passed on the clock, looking at it after each block (32us)",
+        "compute until SPAN has passed on the clock, which is read after each block (32us)",
     ),
     ("touch REGION BYTES", "write pages for the first time"),
     (
@@ -45,15 +45,15 @@ pub(super) const USAGE: &[(&str, &str)] = &[
         "read-shared REGION BYTES",
         "read what other tasks have written: its lines come from the CPU that wrote them last",
     ),
-    ("write-shared REGION BYTES", "write what other tasks read: copies of its lines are called back"),
+    ("write-shared REGION BYTES", "write what other tasks read: their copies of its lines are invalidated"),
     ("sleep SPAN", "sleep from now; SPAN may be drawn"),
-    ("zero", "make this moment the zero of the workload"),
+    ("zero", "make this moment time zero of the workload"),
     ("origin SPAN", "sleep until SPAN after zero; timers count from there"),
     (
         "come-to-waker",
         "a task that wakes this one next does so on its own CPU, to which this one is bound from then on",
     ),
-    ("heard SPAN", "an idle CPU hears of the next wake-up SPAN after it"),
+    ("heard SPAN", "an idle CPU sees the next wake-up SPAN after it"),
     (
         "interrupt-on CPU",
         "the interrupt that ends the next sleep comes to CPU, not to where the task falls asleep",
@@ -81,7 +81,7 @@ pub(super) const USAGE: &[(&str, &str)] = &[
     ("queue QUEUE PROGRAM", "hand a program to a kworker"),
     ("raise INTERRUPT", "provoke an interrupt"),
     ("fork TASK", "make a new task"),
-    ("exec NAME", "become another program of that comm, which goes on here"),
+    ("exec NAME", "execute another program with that comm, which continues here"),
     ("join TASK", "sleep until the one forked last has ended"),
     ("wait-children", "sleep until all forked tasks have ended"),
     ("exit", "end the task"),
@@ -97,7 +97,7 @@ pub(super) const USAGE: &[(&str, &str)] = &[
     ("group PATH", "move to a task group"),
     (
         "cpus-of TASK LIST|all",
-        "change the allowed CPUs of another task; of several of a name say which, as worker-3",
+        "change the allowed CPUs of another task; if several have the name, say which, as in worker-3",
     ),
     ("sched-of TASK POLICY [KEY=VALUE ...]", "change the policy of another task, as sched does"),
     ("group-of TASK PATH", "move another task to a group"),
@@ -108,19 +108,19 @@ pub(super) const USAGE: &[(&str, &str)] = &[
     ("idle PATH true|false", "make a group one of SCHED_IDLE, or not"),
     (
         "quota PATH SPAN|none [period=SPAN] [burst=SPAN]",
-        "change the quota of a group; a period is 100ms if not said",
+        "change the quota of a group; the period is 100ms by default",
     ),
     (
         "switch PART",
-        "change the running kernel by a part of a kernel string, as NO_SIS_UTIL or base_slice_ns=3000000",
+        "change the running kernel by part of a kernel string, as in NO_SIS_UTIL or base_slice_ns=3000000",
     ),
     ("mark LABEL [VALUE]", "write a mark into the trace"),
-    ("loop N|forever", "do what follows N times, until the end that belongs to it"),
+    ("loop N|forever", "repeat the following N times, up to the matching end"),
     ("end", "end of a loop"),
     ("label NAME", "a place to jump to"),
     ("jump NAME", "go on there"),
-    ("jump-if WORD ==|!=|<|> VALUE NAME", "go on there if the word passes"),
-    ("jump-odds PERMILLE NAME", "go on there so often out of 1000"),
+    ("jump-if WORD ==|!=|<|> VALUE NAME", "jump there if the test of the word is true"),
+    ("jump-odds PERMILLE NAME", "jump there with this probability out of 1000"),
     ("set WORD VALUE", "set a word"),
     ("add WORD VALUE", "add to it"),
     ("load WORD", "remember its value for futex-wait"),
@@ -358,7 +358,7 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
                 "!=" => Test::Differs,
                 "<" => Test::Less,
                 ">" => Test::Greater,
-                sign => return Err(format!("\"{sign}\" is none of ==, !=, <, >")),
+                sign => return Err(format!("\"{sign}\" is not one of ==, !=, <, >")),
             };
             return Ok(Step::JumpIf(word, test, read_i32(line.word()?)?, line.word()?.to_string()));
         }
@@ -408,7 +408,9 @@ fn access(line: &mut Line, names: &mut Names) -> Result<Op, String> {
         "random" => Pattern::Random,
         "chase" => Pattern::Chase,
         "chase-sequential" => Pattern::ChaseSequential,
-        other => return Err(format!("\"{other}\" is none of sequential, random, chase, chase-sequential")),
+        other => {
+            return Err(format!("\"{other}\" is not one of sequential, random, chase, chase-sequential"));
+        }
     };
     let read_bytes = line.option("read")?.unwrap_or(0);
     let write_bytes = line.option("write")?.unwrap_or(0);
@@ -447,7 +449,7 @@ pub(super) fn read_dist(word: &str) -> Result<Dist, String> {
         ("exponential", &[mean]) => Ok(Dist::Exponential { mean }),
         ("normal", &[mean, sd]) => Ok(Dist::Normal { mean, sd }),
         _ => Err(format!(
-            "\"{word}\" is none of uniform(LOW,HIGH), exponential(MEAN), normal(MEAN,SD), stalls(USUAL,STALL,ONE_IN)"
+            "\"{word}\" is not one of uniform(LOW,HIGH), exponential(MEAN), normal(MEAN,SD), stalls(USUAL,STALL,ONE_IN)"
         )),
     }
 }
@@ -524,7 +526,7 @@ impl SchedWords {
                 let period = self.period.or(self.deadline).unwrap_or(runtime);
                 Policy::Deadline(Deadline { runtime, deadline: self.deadline.unwrap_or(period), period })
             }
-            other => return Err(format!("\"{other}\" is none of other, batch, idle, fifo, rr, deadline")),
+            other => return Err(format!("\"{other}\" is not one of other, batch, idle, fifo, rr, deadline")),
         };
         let attr = SchedAttr { policy, slice: self.slice, util_min: self.util_min, util_max: self.util_max };
         // Each key was checked when it was read; this checks whether they fit each other.

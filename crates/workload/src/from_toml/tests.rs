@@ -153,7 +153,7 @@ fn what_is_wrong_is_reported_with_file_and_line() {
           s.toml:4:1: unknown key "colour" in [workload]; known keys are "hogs", "wall", "overhead", "block", "nice", "groups", "cpus", "start_cpu", "policy", "nice", "priority", "slice", "util_min", "util_max", "cgroup", "cpus", "name", "duration", "with", "group"
         model = 'hogs'
         group = '/a'
-          s.toml:3:9: "group": [workload.group] describes groups; a model goes into one by cgroup = "/a"
+          s.toml:3:9: "group": [workload.group] describes groups; a model is put into one by cgroup =  "/a"
         model = 'hogs'
         hogs = [4, 'many']
           s.toml:3:12: "hogs": a whole number from 0 to 4294967295 is expected, not "many"
@@ -221,7 +221,7 @@ fn what_is_wrong_is_reported_with_file_and_line() {
           s.toml:2:1: barrier "b": it waits for 3 parties but only 2 tasks ever come to it
         duration = '0'
         program = 'yield'
-          s.toml:2:12: "duration": nothing happens in no time; give it a span like "10s", or leave it out
+          s.toml:2:12: "duration": the time is zero; give it a span like "10s", or leave it out
         model = 'hogs'
         hogs = 4000000000
           s.toml:2:9: "model": hogs of 4000000000 tasks is too large: Linux numbers no more than 4194304
@@ -238,9 +238,9 @@ fn what_is_wrong_is_reported_with_file_and_line() {
         program = 'loop 4000000000; set w 1; end'
           s.toml:3:11: this goes round 4000000000 times without any time passing, which is 8000000000 steps, and at most 100000000 are possible; put a run or a sleep into it
         program = 'loop forever; run uniform(0, 0); end'
-          s.toml:3:11: this goes on for ever without any time passing; put a run or a sleep into it
+          s.toml:3:11: this loops forever without any time passing; put a run or a sleep into it
         program = 'run gamma(1ms)'
-          s.toml:3:11: "program": in "run gamma(1ms)": "gamma(1ms)" is none of uniform(LOW,HIGH), exponential(MEAN), normal(MEAN,SD), stalls(USUAL,STALL,ONE_IN)
+          s.toml:3:11: "program": in "run gamma(1ms)": "gamma(1ms)" is not one of uniform(LOW,HIGH), exponential(MEAN), normal(MEAN,SD), stalls(USUAL,STALL,ONE_IN)
         program = 'run 99999999999s'
           s.toml:3:11: "program": in "run 99999999999s": "99999999999s" is longer than 584 years
         program = 'read p 1'

@@ -181,7 +181,7 @@ fn memrun(file: File, entry: &Entry) -> Result<MemRun, WorkloadError> {
         "write" => (plain, 0, count),
         "chase" => (chase, count * u64::from(stride), 0),
         other => {
-            return Err(file.bad(entry.at, "type", format!("\"{other}\" is none of read, write, chase")));
+            return Err(file.bad(entry.at, "type", format!("\"{other}\" is not one of read, write, chase")));
         }
     };
     Ok(MemRun { buffer: object.string("ref")?.map(str::to_string), size, pattern, read, write, stride })

@@ -16,7 +16,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Value, WorkloadError> {
     reader.blank()?;
     match reader.peek() {
         None => Ok(value),
-        Some(c) => reader.fail(format!("'{c}' stands behind the end of the file's one object")),
+        Some(c) => reader.fail(format!("'{c}' follows the end of the file's only object")),
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
         check("{\"a\": yes}", "f.json:1:7: \"yes\" is not a value; strings stand in quotes");
         check("{\"a\": 0x10}", "f.json:1:8: expected ',' or '}', found 'x'");
         check("{\"a\": 1-2}", "f.json:1:7: \"1-2\" is not a number");
-        check("{} }", "f.json:1:4: '}' stands behind the end of the file's one object");
+        check("{} }", "f.json:1:4: '}' follows the end of the file's only object");
         check("{ /* ", "f.json:1:3: this comment is never closed");
         check("\"abc", "f.json:1:5: this string is never closed");
         check("", "f.json:1:1: expected a value, found the end of the file");

@@ -140,7 +140,7 @@ fn task(
             if let Some(event) =
                 object.entries.iter().find(|e| event::kind(&e.key).is_some() && e.key != "runtime")
             {
-                let why = "rt-app passes over events that stand beside \"phases\"; move it into a phase";
+                let why = "rt-app ignores events beside \"phases\"; move it into a phase";
                 return Err(file.refused(event.at, &event.key, why));
             }
             let loops = object.read("loop", |entry| thread_loops(file, entry))?.unwrap_or(FOREVER);

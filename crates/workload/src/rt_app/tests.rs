@@ -611,7 +611,7 @@ fn what_is_not_simulated_is_refused_by_name() {
         'run': 1, 'colour': 'red'
           f.json:1:28: unknown key "colour" in task "a"; known keys are "instance", "delay", "phases", "runtime", "period", "deadline", "thread_of", "uid", "gid", "kthread", "loop", "cpus", "taskgroup", "policy", "priority", "dl-runtime", "dl-deadline", "dl-period", "util_min", "util_max"
         'run': 1, 'phases': {'p': {'run': 1}}
-          f.json:1:18: "run" is not modelled: rt-app passes over events that stand beside "phases"; move it into a phase
+          f.json:1:18: "run" is not modelled: rt-app ignores events beside "phases"; move it into a phase
         'phases': {'p': {'instance': 3, 'run': 1}}
           f.json:1:35: unknown key "instance" in phase "p" of task "a"; known keys are "loop", "cpus", "taskgroup", "policy", "priority", "dl-runtime", "dl-deadline", "dl-period", "util_min", "util_max"
         'run': 1.5
@@ -643,7 +643,7 @@ fn what_is_not_simulated_is_refused_by_name() {
         'fork': 'a', 'barrier': 'x'
           f.json:1:31: "barrier": task "a" is forked, and a forked thread has no place in a barrier
         'lock': 'm', 'run': 1
-          f.json:1:31: mutex "m" is still held where the loop begins anew
+          f.json:1:31: mutex "m" is still held at the next iteration of the loop
         'wait': {'ref': 'c', 'mutex': 'm'}
           f.json:1:18: mutex "m" is used as if held, but this task does not hold it here
         'timer': {'ref': 't', 'perod': 5}

@@ -81,7 +81,7 @@ pub fn print(out: &mut dyn Write, explained: &Explained) -> io::Result<()> {
     let Some((best, first)) = ranked.first() else {
         return writeln!(
             out,
-            "\nwhere kernels part: on none of {asked} decisions; any preset explains this recording"
+            "\nwhere kernels differ: on none of {asked} decisions; any preset explains this recording"
         );
     };
     let contested = first.judged() + first.undecided;

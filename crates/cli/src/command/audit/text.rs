@@ -92,14 +92,16 @@ fn tell(out: &mut dyn Write, story: &Verdict) -> io::Result<()> {
     let Verdict { time, cpu, decision, pid, comm, kernel, .. } = story;
     let what = match (decision, kernel) {
         (Decision::Wakeup, Choice::Cpu(to)) => {
-            format!("{comm}-{pid} is woken; the kernel sends it to CPU {to}")
+            format!("{comm}-{pid} is woken; the kernel places it on CPU {to}")
         }
-        (Decision::Fork, Choice::Cpu(to)) => format!("{comm}-{pid} is born; the kernel sends it to CPU {to}"),
+        (Decision::Fork, Choice::Cpu(to)) => {
+            format!("{comm}-{pid} is forked; the kernel places it on CPU {to}")
+        }
         (Decision::Exec, Choice::Cpu(to)) => {
-            format!("{comm}-{pid} executes a program; the kernel goes on with it on CPU {to}")
+            format!("{comm}-{pid} executes a program; the kernel moves it to CPU {to}")
         }
         (Decision::Preempt, Choice::Preempt(true)) => {
-            format!("{comm}-{pid} runs; the kernel has it make way")
+            format!("{comm}-{pid} runs; the kernel preempts it")
         }
         (Decision::Preempt, Choice::Preempt(false)) => format!("{comm}-{pid} runs; the kernel lets it run"),
         (Decision::Pick, next) => format!("{comm}-{pid} is switched out; the kernel runs {next}"),

@@ -146,7 +146,7 @@ impl Verdicts {
                 let turned: Vec<String> =
                     turned.iter().map(|name| format!("{} {name}", percent(at(name)))).collect();
                 let line = format!(
-                    "{name}: {} would be {}: its sign depends on that, so it is no verdict and has no star",
+                    "{name}: {} would be {}: its sign depends on that, so it is not a verdict and has no star",
                     percent(*change),
                     turned.join(" and ")
                 );
@@ -177,8 +177,7 @@ impl Verdicts {
             };
             let pairs =
                 if self.seeds == 1 { "one pair".to_string() } else { format!("{} pairs", self.seeds) };
-            let line = format!("{what} as it is in {pairs} of runs {}", joined(&self.names));
-            let line = if held == 1 { line } else { line.replace("as it is", "as they are") };
+            let line = format!("{what} unchanged in {pairs} of runs {}", joined(&self.names));
             text += &wrapped("holds  ", &line, width);
         }
         text
@@ -216,7 +215,7 @@ mod tests {
         let coin = told(0.06, &[("without idle states", -0.08)], &["without idle states"]);
         assert_eq!(
             coin.text(2, 200),
-            "coin   time 4: +6.0 % would be -8.0 % without idle states: its sign depends on that, so it is no verdict and has no star\n"
+            "coin   time 4: +6.0 % would be -8.0 % without idle states: its sign depends on that, so it is not a verdict and has no star\n"
         );
         let ends = [("at the lowest prices of calls", 0.05), ("at the highest prices of calls", 0.15)];
         assert_eq!(

@@ -84,9 +84,9 @@ fn block(name: &str, whole: &Comparison, change: f64, span: &Span, changes: &[(E
         text += &format!("  {} {} instead of {}: {}\n", end.name, end.value, end.usual, percent(*at_end));
     }
     text += &match (movers.len(), changes.len()) {
-        (0, all) => format!("  none of {all} ends moves it by a quarter\n"),
+        (0, all) => format!("  none of {all} bounds changes it by a quarter\n"),
         (moving, all) if moving > NAMED => {
-            format!("  {} more of {all} ends move it by a quarter\n", moving - NAMED)
+            format!("  {} more of {all} bounds change it by a quarter\n", moving - NAMED)
         }
         _ => String::new(),
     };

@@ -54,7 +54,7 @@ pub fn text(parts: &[Parted]) -> String {
         }
         for Placed { kind, paired, elsewhere } in &found.placements {
             text.push_str(&format!(
-                "       of {paired} later {} of the same task, taken in turn, {elsewhere} chose another CPU\n",
+                "       of {paired} later {} of the same task, compared in order, {elsewhere} chose another CPU\n",
                 match *kind {
                     "wakeup" => "wake-ups",
                     "fork" => "forks",

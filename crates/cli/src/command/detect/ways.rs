@@ -132,15 +132,15 @@ impl Ways {
     pub fn text(&self, kernel: &Kernel) -> String {
         let mut out = String::new();
         if !self.tested.is_empty() {
-            out += &format!("\nways out, run under {}:\n", kernel.name);
+            out += &format!("\nremedies, run under {}:\n", kernel.name);
             self.tested.iter().for_each(|one| out += &one.text());
         }
         let Some(search) = &self.search else { return out };
         if let Some(left_out) = &search.left_out {
             return out
-                + &format!("\nno way out is known for some of it, and none was searched for: {left_out}\n");
+                + &format!("\nno remedy is known for some of it, and none was searched for: {left_out}\n");
         }
-        out += &format!("\n{} switches of {} turned over, each by itself: ", search.tried, kernel.name);
+        out += &format!("\n{} switches of {} flipped, one at a time:  ", search.tried, kernel.name);
         match search.found.len() {
             0 => out += "none of them halves the time lost\n",
             n => out += &format!("{n} halve the time lost\n"),

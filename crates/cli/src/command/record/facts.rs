@@ -24,13 +24,13 @@ pub fn facts(host: &Host) -> (Vec<Fact>, Vec<String>) {
         host.text(&format!("{debug}/features")).or_else(|| host.text(&format!("{debug}_features")));
     if features.is_none() {
         let why = match host.path(&format!("{debug}/features")).exists() {
-            true => format!("{debug}/features may not be read, as with a locked down kernel"),
+            true => format!("{debug}/features cannot be read, as on a locked down kernel"),
             false => {
                 format!("{debug} has no features; `mount -t debugfs debugfs /sys/kernel/debug` may help")
             }
         };
         missing.push(format!(
-            "{why}: switches and tunables are not recorded, and an audit takes the kernel's defaults"
+            "{why}: switches and tunables are not recorded; an audit uses the kernel's defaults"
         ));
     }
     let topology = topology(host);

@@ -38,7 +38,7 @@ impl Partial {
         if let Some(parent) = place.parent().filter(|parent| *parent != Path::new("") && !parent.is_dir()) {
             let parent = parent.display();
             return Err(Error::new(format!(
-                "{parent} is no folder, so {shown} cannot be made in it; make it first or name another place with --output"
+                "{parent} is not a folder, so {shown} cannot be made in it; make it first or name another place with --output"
             )));
         }
         let mut name = name.to_owned();

@@ -159,7 +159,7 @@ fn record(host: &Host, args: &Record, mut stop: Stop) -> Result<Done, Error> {
         warnings.push("interrupted; what was recorded until then is kept".to_owned());
     }
     if goes_on {
-        warnings.push("the command was asked to end and goes on".to_owned());
+        warnings.push("the command was asked to end and is still running".to_owned());
     }
     let cut_short = ended == Ended::Interrupt && (time_asked || !args.command.is_empty());
     if lost > 0 {

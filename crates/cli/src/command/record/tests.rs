@@ -248,7 +248,7 @@ fn time_ends_it() {
     assert!(record(&host, &args, Stop::new()).unwrap().time >= Duration::from_millis(30));
     args.duration = Some("soon".to_owned());
     let error = record(&host, &args, Stop::new()).err().unwrap().to_string();
-    assert_eq!(error, "\"soon\" is no length of time; write it like 250us, 4ms or 1.5s");
+    assert_eq!(error, "\"soon\" is not a time; write it like 250us, 4ms or 1.5s");
 }
 
 /// Records a modified host; returns the error, and checks that nothing is left of the recording.
@@ -281,7 +281,7 @@ fn what_cannot_be_is_refused_with_the_way_out() {
         |_, args| put(&args.output, "old", ""),
         "/out exists and is not an empty folder; name another one",
     );
-    refused(|_, args| args.output = args.output.join("below/it"), "/below is no folder, so ");
+    refused(|_, args| args.output = args.output.join("below/it"), "/below is not a folder, so ");
     refused(
         |_, args| fs::create_dir(args.output.with_extension("partial")).unwrap(),
         "/out.partial is left from a recording that was killed; remove it first",

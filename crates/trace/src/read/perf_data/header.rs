@@ -80,7 +80,9 @@ impl Header {
         let endian = match head.get(..8) {
             Some(b"PERFILE2") => Endian::Little,
             Some(b"2ELIFREP") => Endian::Big,
-            _ => return Err(format_error(0, "this is no perf.data: it does not begin with its mark")),
+            _ => {
+                return Err(format_error(0, "this is not a perf.data file: it does not begin with its mark"));
+            }
         };
         let mut header = Header {
             info: Info { big_endian: endian == Endian::Big, ..Info::default() },

@@ -41,11 +41,11 @@ impl Index {
                     at += head + len;
                 }
                 None if at == 0 => {
-                    let why = "this is no Perfetto trace: it does not begin with a packet".to_owned();
+                    let why = "this is not a Perfetto trace: it does not begin with a packet".to_owned();
                     return Err(Error::Format { at: Place::Byte(0), why });
                 }
                 None => {
-                    index.gap(at, "what follows is no packet; the file was cut short or is damaged");
+                    index.gap(at, "the next bytes are not a packet; the file was cut short or is damaged");
                     break;
                 }
             }

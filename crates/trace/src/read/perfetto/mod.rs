@@ -291,10 +291,13 @@ mod tests {
         check(
             &file.bytes()[..30],
             expect![[r#"
-                byte 0x4: what follows is no packet; the file was cut short or is damaged
+                byte 0x4: the next bytes are not a packet; the file was cut short or is damaged
             "#]],
         );
         let error = Reader::new(Cursor::new(b"# tracer: nop")).err().unwrap();
-        assert_eq!(error.to_string(), "byte 0x0: this is no Perfetto trace: it does not begin with a packet");
+        assert_eq!(
+            error.to_string(),
+            "byte 0x0: this is not a Perfetto trace: it does not begin with a packet"
+        );
     }
 }

@@ -54,7 +54,7 @@ impl Header {
         let mut parser = Parser { input: BufReader::new(&mut *input), endian: Endian::Little };
         let mut magic = [0; 10];
         if parser.input.read_exact(&mut magic).is_err() || magic != *b"\x17\x08\x44tracing" {
-            return Err(format_error(0, "this is no trace.dat: it does not begin with its mark"));
+            return Err(format_error(0, "this is not a trace.dat file: it does not begin with its mark"));
         }
         let version = parser.text()?.parse().unwrap_or(0);
         if !(6..=7).contains(&version) {
