@@ -186,7 +186,7 @@ fn limit_ms(cpus: u32) -> u64 {
 
 /// The simulation without a sink, for counting: prints switches, and those to idle.
 fn simulate(cpus: &str, kernel: &str, ms: &str) -> Result<(), String> {
-    let bad = |word: &str| format!("{word} is no number");
+    let bad = |word: &str| format!("{word} is not a number");
     let (cpus, ms) = (cpus.parse().map_err(|_| bad(cpus))?, ms.parse().map_err(|_| bad(ms))?);
     let name = MACHINES.iter().find(|(n, _)| *n == cpus).map_or("1x1x4", |(_, name)| name);
     let machine = Machine::preset(name).map_err(|e| e.to_string())?;

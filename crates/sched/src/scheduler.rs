@@ -213,7 +213,7 @@ pub trait Scheduler {
     fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time);
     /// A task moves to a group.
     fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time);
-    /// Completed periods of all groups, and those in which a CPU was throttled.
+    /// Completed periods of all groups, and quota periods in which a CPU was throttled.
     fn periods(&self) -> [u64; 2] {
         [0, 0]
     }

@@ -44,7 +44,7 @@ pub const SET: &[Bench] = set![
         "model = \"netperf\"\nway = \"stream\"\nrequest = 16384\nclients = [1, \"{n/8}\"]\nwall = \"40ms\"\nwarmup = \"10ms\"";
     "netperf-udp-stream", "clients", "throughput", "netperf UDP_STREAM, 1 KB a send",
         "model = \"netperf\"\nway = \"stream\"\nrequest = 1024\nstack = \"1500ns\"\nclients = [1, \"{n/8}\"]\nwall = \"40ms\"\nwarmup = \"10ms\"";
-    "schbench-old", "workers", "requests", "schbench without thinking: wake, compute",
+    "schbench-old", "workers", "requests", "schbench without think time: wake up, compute",
         "model = \"schbench\"\noperations = 0\nmessengers = 2\nwork = \"30us\"\nworkers = [\"{n/16}\", \"{n/4}\", \"{n/2}\"]\nwall = \"100ms\"";
     "schbench-request-p99", "workers", "request p99", "schbench: from wake-up to completion, 99th percentile",
         "model = \"schbench\"\nmessengers = 2\nworkers = [\"{n/16}\", \"{n/4}\", \"{n/2}\"]\nwall = \"150ms\"";
@@ -66,7 +66,7 @@ pub const SET: &[Bench] = set![
         "model = \"spawn\"\nparents = [1, \"{n/4}\"]\nwall = \"50ms\"";
     "execl", "parents", "forks", "UnixBench execl: fork, exec and wait",
         "model = \"spawn\"\nexec = true\nparents = [1, \"{n/4}\"]\nwall = \"50ms\"";
-    "cyclictest", "threads", "latency-p99:cyclictest", "cyclictest -p 80, wake-up latency",
+    "cyclictest", "threads", "latency p99", "cyclictest --laptop -p 80: 99th percentile of its latency",
         "model = \"periodic\"\nthreads = [\"{n}\"]\nloops = 100";
     "kernbench", "jobs", "elapsed", "make -j",
         "model = \"kernbench\"\njobs = [\"{n/2}\", \"{n}\"]\nfiles = 40";

@@ -62,13 +62,13 @@ macro_rules! figures {
 
 /// All of them, in the order of tables.
 pub const FIGURES: &[Figure] = figures![
-    "latency-p50", "ns", LOW, "from being woken to running, median", Of::Kind(|k| at(&k.latency, 50.0));
+    "latency-p50", "ns", LOW, "from wake-up to running, median", Of::Kind(|k| at(&k.latency, 50.0));
     "latency-p90", "ns", LOW, "the same, the 90th percentile", Of::Kind(|k| at(&k.latency, 90.0));
     "latency-p99", "ns", LOW, "the same, the 99th percentile", Of::Kind(|k| at(&k.latency, 99.0));
     "latency-p99.9", "ns", LOW, "the same, the 99.9th percentile", Of::Kind(|k| at(&k.latency, 99.9));
     "latency-max", "ns", LOW, "the same, the longest", Of::Kind(|k| at(&k.latency, 100.0));
     "latency-mean", "ns", LOW, "the same, the mean", Of::Kind(|k| mean(&k.latency));
-    "runs", "", None, "how often a kind of task got a CPU", Of::Kind(|k| Some(k.runs.n() as f64));
+    "runs", "", None, "number of runs of a kind of task, from switch to switch", Of::Kind(|k| Some(k.runs.n() as f64));
     "run-p50", "ns", None, "length of a run, from switch to switch, median", Of::Kind(|k| at(&k.runs, 50.0));
     "run-p99", "ns", None, "the same, the 99th percentile", Of::Kind(|k| at(&k.runs, 99.0));
     "run-max", "ns", None, "the same, the longest", Of::Kind(|k| at(&k.runs, 100.0));
@@ -78,21 +78,21 @@ pub const FIGURES: &[Figure] = figures![
     "wait-max", "ns", LOW, "the same, the longest", Of::Kind(|k| at(&k.waits, 100.0));
     "wait-mean", "ns", LOW, "the same, the mean", Of::Kind(|k| mean(&k.waits));
     "wait-total", "ns", LOW, "all waits together", Of::Kind(|k| Some(k.waits.sum() as f64));
-    "cpu-share", "%", None, "CPU time of a kind of task, of all that tasks had",
+    "cpu-share", "%", None, "CPU time of a kind of task, as a share of that of all tasks",
         Of::Times(|times, run| share(times.iter().sum(), run));
     "cpu-per-s", "ns", None, "CPU time of a kind of task in a second",
         Of::Times(|times, run| seconds(run).map(|s| times.iter().sum::<f64>() / s));
     "cpu-time", "ns", None, "CPU time of a kind of task", Of::Times(|times, _| Some(times.iter().sum()));
-    "cpu-least", "ns", None, "CPU time of the task of a kind that had least",
+    "cpu-least", "ns", None, "the least CPU time of a task of a kind",
         Of::Times(|times, _| times.iter().copied().reduce(f64::min));
-    "cpu-most", "ns", None, "CPU time of the task of a kind that had most",
+    "cpu-most", "ns", None, "the most CPU time of a task of a kind",
         Of::Times(|times, _| times.iter().copied().reduce(f64::max));
-    "cpu-least/most", "%", HIGH, "what the one that had least had, of what the other had",
+    "cpu-least/most", "%", HIGH, "the least CPU time of a task of a kind, relative to the most",
         Of::Times(|times, _| {
             let most = times.iter().copied().fold(0.0, f64::max);
             (most > 0.0).then(|| 100.0 * times.iter().copied().fold(f64::INFINITY, f64::min) / most)
         });
-    "cpu-jain", "", HIGH, "fairness of the CPU times of a kind by Jain: 1 if all are equal, 1/n if one has all",
+    "cpu-jain", "", HIGH, "Jain's fairness index of the CPU times of a kind: 1 if all are equal, 1/n if one task has all",
         Of::Times(|times, _| jain(times));
     "marks/s", "/s", HIGH, "marks of a label per second", Of::Each(|r| marks(r, |count, _| count as f64));
     "mark-values/s", "/s", HIGH, "the sum of their values per second", Of::Each(|r| marks(r, |_, sum| sum as f64));
@@ -102,19 +102,19 @@ pub const FIGURES: &[Figure] = figures![
         Of::Each(|r| for_each_mark(r, r.folds.counts.task_switches()));
     "migrations/mark", "", LOW, "tasks moved for each mark of a label",
         Of::Each(|r| for_each_mark(r, r.folds.migrations.total()));
-    "last-cpu", "", None, "the number of the CPU that a task of a kind got last", Of::Last;
-    "busy-on", "%", None, "how long each CPU ran tasks", Of::Each(busy_on);
+    "last-cpu", "", None, "the CPU on which a task of a kind ran last", Of::Last;
+    "busy-on", "%", None, "the share of time in which each CPU ran tasks", Of::Each(busy_on);
     "elapsed", "ns", LOW, "how long a run took", Of::Run(|r| Some(r.elapsed.0 as f64));
     "task-clock", "ns", None, "CPU time of all tasks", Of::Run(|r| Some(r.folds.busy.total().0 as f64));
-    "cpus-utilized", "", None, "CPU time of all tasks per time",
+    "cpus-utilized", "", None, "CPU time of all tasks, divided by elapsed time",
         Of::Run(|r| (r.elapsed.0 > 0).then(|| r.folds.busy.total().0 as f64 / r.elapsed.0 as f64));
     "switches", "", LOW, "context switches, those from idle too, as perf stat -a counts them", Of::Run(|r| Some(r.folds.counts.switches as f64));
     "switches/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, r.folds.counts.switches));
     "task-switches", "", LOW, "switches away from a task, as perf stat COMMAND counts them",
         Of::Run(|r| Some(r.folds.counts.task_switches() as f64));
-    "voluntary", "", None, "switches from a task that sleeps", Of::Run(|r| Some(r.folds.counts.voluntary as f64));
+    "voluntary", "", None, "switches away from a task that goes to sleep", Of::Run(|r| Some(r.folds.counts.voluntary as f64));
     "voluntary/s", "/s", None, "the same per second", Of::Run(|r| rate(r, r.folds.counts.voluntary));
-    "involuntary", "", LOW, "switches from a task that could go on",
+    "involuntary", "", LOW, "switches away from a task that is still runnable",
         Of::Run(|r| Some(r.folds.counts.involuntary as f64));
     "involuntary/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, r.folds.counts.involuntary));
     "wakeups", "", None, "wake-ups", Of::Run(|r| Some(r.folds.counts.wakeups as f64));
@@ -124,16 +124,16 @@ pub const FIGURES: &[Figure] = figures![
     "migrations-by", "", LOW, "the same by cause", Of::Each(|r| {
         Cause::ALL.iter().map(|&cause| (cause.name().to_string(), r.folds.migrations.of(cause) as f64)).collect()
     });
-    "migrations-at", "ns", None, "when each of the first ten came, from the start", Of::Some(|r| {
+    "migrations-at", "ns", None, "times of the first ten, from the start", Of::Some(|r| {
         let firsts = r.folds.migrations.firsts().iter().enumerate();
         firsts.map(|(nth, after)| ((nth + 1).to_string(), after.0 as f64)).collect()
     });
     "forks", "", None, "new tasks", Of::Run(|r| Some(r.folds.counts.forks as f64));
-    "forks-on", "", None, "new tasks by the CPU they were put on", Of::Each(|r| {
+    "forks-on", "", None, "new tasks by the CPU on which they were placed", Of::Each(|r| {
         let forks = r.folds.figures.iter().flat_map(|f| &f.traffic.forks);
         forks.map(|(cpu, n)| (format!("CPU {cpu}"), *n as f64)).collect()
     });
-    "fork-cpus", "", HIGH, "on how many CPUs new tasks were put",
+    "fork-cpus", "", HIGH, "number of CPUs on which new tasks were placed",
         Of::Run(|r| r.folds.figures.as_ref().map(|f| f.traffic.forks.len() as f64));
     "wakeups-by", "%", None, "wake-ups by the rule that placed them", Of::Each(|r| by_rule(r, "wakeup"));
     "wakeups-tried", "%", None, "by each step of a wake-up's search for a CPU, of those that reached the step", Of::Each(tried);
@@ -141,7 +141,7 @@ pub const FIGURES: &[Figure] = figures![
     "execs-by", "%", None, "placements at exec by their rule", Of::Each(|r| by_rule(r, "exec"));
     "preemptions-by", "%", None, "whether the running task is preempted, by rule", Of::Each(|r| by_rule(r, "preemption"));
     "newidle-by", "%", None, "results of newly idle balancing, by rule", Of::Each(|r| by_rule(r, "newidle"));
-    "ipis", "", LOW, "interrupts sent to other CPUs, kicks among them", Of::Run(|r| Some(ipis(r) as f64));
+    "ipis", "", LOW, "interrupts sent to other CPUs, including nohz kicks", Of::Run(|r| Some(ipis(r) as f64));
     "ipis/s", "/s", LOW, "the same per second", Of::Run(|r| rate(r, ipis(r)));
     "interrupts", "", None, "interrupts of devices",
         Of::Run(|r| r.folds.figures.as_ref().map(|f| f.traffic.interrupts as f64));
@@ -152,13 +152,13 @@ pub const FIGURES: &[Figure] = figures![
         Of::Run(|r| Some(r.engine.balance_ns as f64));
     "balance-max", "ns", LOW, "the longest of them", Of::Run(|r| Some(r.engine.balance_max_ns as f64));
     "load-avg-time", "%", LOW, "busy time that groups' load averages took, of a simulated run", Of::Run(load_avg);
-    "balance-by", "", None, "decisions about balancing by reason, of a trace that has them", Of::Each(|r| {
+    "balance-by", "", None, "balancing decisions by reason, if the trace contains them", Of::Each(|r| {
         r.folds.reasons.of("balance").into_iter().map(|(reason, n)| (reason.to_string(), n as f64)).collect()
     });
-    "periods", "", None, "periods of groups with a quota that are over", Of::Run(|r| Some(r.engine.periods as f64));
-    "throttled-periods", "", LOW, "those in which a CPU was throttled",
+    "periods", "", None, "finished quota periods of groups", Of::Run(|r| Some(r.engine.periods as f64));
+    "throttled-periods", "", LOW, "quota periods in which a CPU was throttled",
         Of::Run(|r| Some(r.engine.throttled_periods as f64));
-    "throttled-time", "ns", LOW, "time that CPUs' queues of groups were throttled",
+    "throttled-time", "ns", LOW, "time in which group queues of CPUs were throttled",
         Of::Run(|r| Some(r.engine.throttled_ns as f64));
 ];
 

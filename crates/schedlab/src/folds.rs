@@ -62,6 +62,7 @@ impl Folds {
             MeasureRule::BestRate { from, to, amount, skip } => {
                 MarkRule::BestRate { from: label(from), to: label(to), amount, skip }
             }
+            MeasureRule::Values { label: of, permille } => MarkRule::Values { label: label(of), permille },
             MeasureRule::Rate { label: of } => MarkRule::Rate { label: label(of) },
             MeasureRule::Whole { label: of, whole } => MarkRule::Whole { label: label(of), whole },
         };

@@ -323,7 +323,7 @@ mod tests {
         });
         assert_eq!(
             told[0].sentence,
-            "the idle task wakes cc1-11 (previous CPU 2): it goes to CPU 6. An idle CPU was met first in scan \
+            "the idle task wakes cc1-11 (previous CPU 2): it goes to CPU 6. An idle CPU was the first in scan \
              order. [IDLE_CPU] (nr_idle_scan 5) The search began at CPU 4. Passed over: busy 4-5; not allowed 1."
         );
     }

@@ -286,6 +286,12 @@ impl<S: Scheduler> Engine<'_, S> {
                     self.emit_mark(cpu, task, label, value);
                 }
             }
+            Op::MarkLate { label, timer } => {
+                let late = self.now.since(*self.timer_of(task, Timer::Own(timer)));
+                if self.tracing {
+                    self.emit_mark(cpu, task, label, late.0 as i64);
+                }
+            }
             Op::Loop { .. }
             | Op::EndLoop { .. }
             | Op::Jump { .. }
@@ -486,5 +492,6 @@ fn is_call(op: Op) -> bool {
             | Op::SemWait { .. }
             | Op::Barrier { .. }
             | Op::Mark { .. }
+            | Op::MarkLate { .. }
     )
 }

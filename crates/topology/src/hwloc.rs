@@ -335,7 +335,7 @@ fn set_capacities(root: Node, places: &mut [Place]) -> Result<(), TopologyError>
         let info = kind.children().find(|node| node.attribute("name") == Some("LinuxCapacity"));
         let Some(text) = info.and_then(|info| info.attribute("value")) else { continue };
         let wrong = |what: String| TopologyError::new(what, WAY_OUT).at_line(line_of(kind));
-        let capacity = text.parse().map_err(|_| wrong(format!("\"{text}\" is no capacity")))?;
+        let capacity = text.parse().map_err(|_| wrong(format!("\"{text}\" is not a capacity")))?;
         let mask = kind.attribute("cpuset").unwrap_or_default();
         for cpu in CpuMask::parse_hex(mask, places.len()).map_err(wrong)?.iter() {
             places[cpu.index()].capacity = Some(capacity);

@@ -156,7 +156,10 @@ fn parse_row(line: &str, columns: &[Column]) -> Result<Row, TopologyError> {
             continue;
         }
         let number: u16 = value.parse().map_err(|_| {
-            TopologyError::new(format!("\"{value}\" in \"{line}\" is no id"), "an id is a number from 0 up")
+            TopologyError::new(
+                format!("\"{value}\" in \"{line}\" is not an id"),
+                "an id is a number from 0 up",
+            )
         })?;
         match column {
             Column::Cpu => cpu = Some(number),

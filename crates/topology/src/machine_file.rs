@@ -263,7 +263,7 @@ impl Lists<'_> {
     fn size(&self, text: &Option<Spanned<String>>) -> Result<Option<u64>, TopologyError> {
         let Some(text) = text else { return Ok(None) };
         let wrong = || {
-            TopologyError::new(format!("\"{}\" is no size", text.get_ref()), "write one like 512K or 32M")
+            TopologyError::new(format!("\"{}\" is not a size", text.get_ref()), "write one like 512K or 32M")
                 .at_line(self.line(text))
         };
         size::parse(text.get_ref()).map(Some).ok_or_else(wrong)

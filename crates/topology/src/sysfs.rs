@@ -267,7 +267,11 @@ impl Reader<'_> {
         let path = format!("/cpu/cpu{cpu}/cpu_capacity");
         if let Some(text) = self.text(&path) {
             let capacity = text.parse().map_err(|_| {
-                self.wrong(&path, format!("\"{text}\" is no capacity"), "it is a number from 1 to 1024")
+                self.wrong(
+                    &path,
+                    format!("\"{text}\" is not a capacity"),
+                    "a capacity is a number from 1 to 1024",
+                )
             })?;
             place.capacity = Some(capacity);
         }
@@ -280,7 +284,7 @@ impl Reader<'_> {
             let dir = format!("/cpu/cpu{cpu}/cache/index{index}");
             let Some(level) = self.text(&format!("{dir}/level")) else { break };
             let Ok(level) = level.parse::<u32>() else {
-                let what = format!("\"{level}\" is no cache level");
+                let what = format!("\"{level}\" is not a cache level");
                 return Err(self.wrong(&format!("{dir}/level"), what, "save the file again"));
             };
             // Second-level caches with data only exist (Xeon Phi); those with instructions only are irrelevant here.

@@ -241,7 +241,7 @@ mod tests {
             |p| _ = p.repeat(100_000, |p| _ = p.repeat(100_000, |p| _ = p.word_add(word, 1)).run(MS)),
             "fine",
         );
-        let far = "this goes round 100000 times without any time passing, which is 20000100000 steps, and at most \
+        let far = "this loops 100000 times without any time passing, which is 20000100000 steps; at most \
                    100000000 are possible; put a run or a sleep into it";
         check_program(
             |p| _ = p.repeat(100_000, |p| _ = p.repeat(100_000, |p| _ = p.word_add(word, 1))),
@@ -252,8 +252,8 @@ mod tests {
                 let skip = p.label();
                 p.repeat(4_000_000_000, |p| _ = p.jump_odds(900, skip).run(MS).place(skip).word_add(word, 1));
             },
-            "program \"p\", op 0: this goes round 4000000000 times without any time passing, which is 16000000000 \
-             steps, and at most 100000000 are possible; put a run or a sleep into it",
+            "program \"p\", op 0: this loops 4000000000 times without any time passing, which is 16000000000 \
+             steps; at most 100000000 are possible; put a run or a sleep into it",
         );
         let endless =
             "program \"p\", op 1: this loops forever without any time passing; put a run or a sleep into it";

@@ -257,6 +257,10 @@ fn measure_text(w: &Workload, measure: &Measure, out: &mut String) -> fmt::Resul
         MeasureRule::Whole { label: l, whole } => {
             writeln!(out, "time until the sum of {} were {whole}, by its rate", label(l))
         }
+        MeasureRule::Values { label: l, permille: None } => writeln!(out, "mean value of {}", label(l)),
+        MeasureRule::Values { label: l, permille: Some(permille) } => {
+            writeln!(out, "of the values of {} what {permille} of 1000 do not exceed", label(l))
+        }
         MeasureRule::Rate { label: l } => writeln!(out, "sum of {} per second", label(l)),
     }
 }

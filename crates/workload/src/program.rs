@@ -303,6 +303,13 @@ pub enum Op {
         /// A number that goes with it.
         value: i64,
     },
+    /// Writes a mark whose value is the time since the last expiry of an own timer, ns: how late the task runs.
+    MarkLate {
+        /// What it says.
+        label: LabelId,
+        /// Number of the task's own timer; one that was never used stands at the task's origin.
+        timer: u8,
+    },
 
     /// Begins a loop. Executed by the [`Cursor`](crate::Cursor), as are all the following ops.
     Loop {
@@ -523,6 +530,7 @@ impl Op {
             || matches!(
                 self,
                 Op::Mark { .. }
+                    | Op::MarkLate { .. }
                     | Op::Zero
                     | Op::ComeToWaker
                     | Op::Heard { .. }

@@ -313,7 +313,7 @@ impl State {
                 self.wait(id, op);
                 return false;
             }
-            Op::Mark { label, .. } => {
+            Op::Mark { label, .. } | Op::MarkLate { label, .. } => {
                 let text = w.mark_text(label, &self.tasks[id].cursor, self.now).into_owned();
                 self.out.marks.push((self.now, text));
             }

@@ -369,6 +369,13 @@ pub enum MeasureRule {
         /// The marks.
         label: LabelId,
     },
+    /// The values of these marks, ns: their mean, or a percentile.
+    Values {
+        /// The marks.
+        label: LabelId,
+        /// How many of 1000 values are no larger; `None` for the mean.
+        permille: Option<u16>,
+    },
     /// Seconds of a whole run, whose marks add up to `whole`, at the rate of the sampled marks.
     Whole {
         /// The marks.
@@ -386,7 +393,9 @@ impl MeasureRule {
             | MeasureRule::Spans { from, to }
             | MeasureRule::SpanAt { from, to, .. }
             | MeasureRule::BestRate { from, to, .. } => (from, Some(to)),
-            MeasureRule::Rate { label } | MeasureRule::Whole { label, .. } => (label, None),
+            MeasureRule::Rate { label }
+            | MeasureRule::Values { label, .. }
+            | MeasureRule::Whole { label, .. } => (label, None),
         };
         [Some(one), other].into_iter().flatten()
     }

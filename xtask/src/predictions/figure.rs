@@ -118,7 +118,7 @@ impl Figure {
             ("share", [of]) => Figure::Share(of.to_string()),
             ("cpu", [of]) => Figure::LastCpu(of.to_string()),
             ("spread", [n]) => {
-                Figure::Spread(n.parse().map_err(|_| format!("\"{n}\" is no number of new tasks"))?)
+                Figure::Spread(n.parse().map_err(|_| format!("\"{n}\" is not a number of new tasks"))?)
             }
             ("reason", [kind, name]) => Figure::Reason { kind: kind.to_string(), name: name.to_string() },
             ("tried", [name]) => Figure::Tried(name.to_string()),

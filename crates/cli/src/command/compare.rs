@@ -110,10 +110,7 @@ fn list() -> Result<Status, Error> {
             };
             writeln!(out, "{:<18}{:<6}{}", figure.name, unit, figure.about)?;
         }
-        writeln!(
-            out,
-            "\nA scenario's own measures are printed first. NAME:KIND is of one kind of task alone."
-        )
+        writeln!(out, "\nA scenario's own measures are printed first. NAME:KIND selects one kind of task.")
     })?;
     Ok(Status::Done)
 }

@@ -96,7 +96,7 @@ fn of_model(name: &str) -> Result<String, Error> {
 const HEAD: &str = "\
 # A preset (schedlab topo zen3-2s), a regular machine (2x8x8x2 is sockets x caches x cores x threads), `host`, or a file.
 machine = \"2x8x2\"
-# The first is the baseline. Any rule can be turned over: schedlab features lists them.
+# The first is the baseline. Any rule can be switched: schedlab features lists them.
 kernels = [\"v6.12\", \"v6.12+NO_SIS_UTIL\"]
 # Runs of each kernel, with the same seeds.
 runs = 5
@@ -106,7 +106,7 @@ limit = \"2s\"
 ";
 
 const TAIL: &str = "\
-# Other columns than kernels: each sets what it likes.
+# Columns other than kernels: each sets any parameters.
 #[[variant]]
 #name = \"short slices\"
 #kernel.base_slice_ns = 700000
@@ -122,11 +122,11 @@ const TAIL: &str = "\
 ";
 
 const OWN: &str = "\
-# Say here what this is about: a server that answers, and work that goes on beside it.
+# Describe the scenario here: a server that replies to clients, and background work.
 
 # A preset (schedlab topo zen3-2s), a regular machine (2x8x8x2 is sockets x caches x cores x threads), `host`, or a file.
 machine = \"2x8x2\"
-# The first is the baseline. Any rule can be turned over: schedlab features lists them.
+# The first is the baseline. Any rule can be switched: schedlab features lists them.
 kernels = [\"v6.12\", \"v6.12+NO_SIS_UTIL\"]
 # Runs of each kernel, with the same seeds.
 runs = 5
@@ -134,7 +134,7 @@ seed = 1
 
 [workload]
 name = \"server\"
-# How long a run is.
+# Length of a run.
 duration = \"500ms\"
 
 # Each of the 16 has a pipe of its own: {n} is its number.
@@ -148,7 +148,7 @@ name = \"server\"
 count = 16
 program = \"loop forever; read ask{n} 64; run uniform(20us,60us); write answer{n} 64; end\"
 
-# What else there is to do. Other keys: cpus = \"0-3\", policy = \"batch\", nice = 5, slice = \"3ms\", group = \"/a\".
+# Background work. Other keys: cpus = \"0-3\", policy = \"batch\", nice = 5, slice = \"3ms\", group = \"/a\".
 [[workload.task]]
 name = \"batch\"
 count = 8

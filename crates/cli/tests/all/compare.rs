@@ -264,10 +264,8 @@ fn findings_of_one_cause_are_one_and_ways_out_are_run() {
     assert!((1..=2).contains(&found), "{text}");
     assert!(text.contains("more of the same cause") && text.contains("takes nothing. Balance:"), "{text}");
     assert!(!text.contains("not in the trace"), "the trace has the decisions: {text}");
-    let tried = text
-        .lines()
-        .find(|line| line.contains("turned over, each by itself"))
-        .unwrap_or_else(|| panic!("{text}"));
+    let tried =
+        text.lines().find(|line| line.contains("flipped, one at a time")).unwrap_or_else(|| panic!("{text}"));
     let tried: u32 = tried.split(' ').next().unwrap().parse().unwrap();
     assert!(tried > 50, "{text}");
 }

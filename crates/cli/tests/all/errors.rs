@@ -447,7 +447,7 @@ fn a_barrier_nobody_can_reach() {
         Some(("s.toml", text)),
         &["run", "s.toml"],
         expect![[r#"
-            schedlab: s.toml:9:1: barrier "b": it waits for 3 parties but only 1 tasks ever come to it
+            schedlab: s.toml:9:1: barrier "b": it waits for 3 parties but only 1 tasks ever reach it
         "#]],
     );
 }

@@ -49,6 +49,13 @@ pub enum MarkRule {
         /// The marks.
         label: Label,
     },
+    /// The values of the marks, ns: their mean, or a percentile. Values below 0 count as 0.
+    Values {
+        /// The marks.
+        label: Label,
+        /// The percentile, in thousandths of the marks; `None` for the mean.
+        permille: Option<u16>,
+    },
     /// Seconds until the values add up to `whole` at the measured rate.
     Whole {
         /// The marks.
@@ -82,7 +89,8 @@ impl Marks {
             rule,
             started: PidTable::default(),
             spans: Moments::default(),
-            lengths: matches!(rule, MarkRule::SpanAt { .. }).then(|| Box::new(Histogram::new())),
+            lengths: matches!(rule, MarkRule::SpanAt { .. } | MarkRule::Values { permille: Some(_), .. })
+                .then(|| Box::new(Histogram::new())),
             first: None,
             last: None,
             begin: None,
@@ -100,8 +108,10 @@ impl Marks {
             MarkRule::Elapsed { .. } => {
                 self.first.zip(self.last).map(|(first, last)| last.since(first).0 as f64 / 1e9)
             }
-            MarkRule::Spans { .. } => (self.spans.n() > 0).then(|| self.spans.mean()),
-            MarkRule::SpanAt { permille, .. } => {
+            MarkRule::Spans { .. } | MarkRule::Values { permille: None, .. } => {
+                (self.spans.n() > 0).then(|| self.spans.mean())
+            }
+            MarkRule::SpanAt { permille, .. } | MarkRule::Values { permille: Some(permille), .. } => {
                 let lengths = self.lengths.as_ref()?;
                 lengths.percentile(f64::from(permille) / 10.0).map(|ns| ns as f64)
             }
@@ -202,6 +212,10 @@ impl Sink for Marks {
                     }
                 }
             }
+            MarkRule::Values { label: wanted, .. } if label == wanted => match &mut self.lengths {
+                Some(lengths) => lengths.record(value.max(0) as u64),
+                None => self.spans.push(value.max(0) as f64),
+            },
             MarkRule::Rate { label: wanted } | MarkRule::Whole { label: wanted, .. } if label == wanted => {
                 self.sum += value;
                 self.met += 1;
@@ -242,6 +256,15 @@ mod tests {
         assert_eq!(read(rule, &[(100, "x", 0), (200, "x", 0)], 1_000_000_000), Some(2.0));
         assert_eq!(read(rule, &[(100, "x", 5), (200, "x", 0)], 1_000_000_000), Some(5.0));
         assert_eq!(read(rule, &[(100, "y", 5)], 1_000_000_000), None);
+    }
+
+    #[test]
+    fn values_give_a_mean_or_a_percentile() {
+        let marks: Vec<(u64, &str, i64)> = (1..=5).map(|i| (i as u64, "late", 1_000 * i)).collect();
+        let at = |permille| read(MarkRule::Values { label: Label::new("late"), permille }, &marks, 9);
+        assert_eq!(at(None), Some(3_000.0));
+        assert!((4_900.0..=5_100.0).contains(&at(Some(1000)).unwrap()));
+        assert_eq!(read(MarkRule::Values { label: Label::new("other"), permille: None }, &marks, 9), None);
     }
 
     #[test]

@@ -167,15 +167,11 @@ impl Beginning {
             _ => learned.push(format!("{count} {some}")),
         };
         tell(owed, "task brings lag", "tasks bring lag");
-        tell(
-            recent,
-            "task brings the CPU it used before its own",
-            "tasks bring the CPU they used before their own",
-        );
+        tell(recent, "task has a recently used CPU", "tasks have a recently used CPU");
         tell(
             averages,
-            "task brings averages as if it had done before what it does now",
-            "tasks bring averages as if they had done before what they do now",
+            "task starts with the averages of its recorded behaviour",
+            "tasks start with the averages of their recorded behaviour",
         );
         tell(
             balanced,
@@ -221,8 +217,8 @@ mod tests {
         };
         assert_eq!(
             text(Some(467_000), 12),
-            "beginning learned: it begins 467 us after a tick; how late 36 ticks come; 12 of 13 new tasks, those of the first 353 ms, go where \
-             they went if all is as it was; 2 tasks bring lag; one task brings the CPU it used before its own; 3 tasks bring averages as if they had done before what they do now; 6 CPUs balance at the times that their first moves show; one later pass comes when it moved a task; from the seed: when \
+            "beginning learned: it begins 467 us after a tick; how late 36 ticks come; 12 of 13 new tasks, from the first 353 ms, go where \
+             they went if nothing else changed; 2 tasks bring lag; one task has a recently used CPU; 3 tasks start with the averages of their recorded behaviour; 6 CPUs balance at the times that their first moves show; one later pass comes when it moved a task; from the seed: when \
              all other domains were balanced, since when CPUs are idle\n"
         );
         assert_eq!(

@@ -220,6 +220,8 @@ ops! {
     switch(part: PartId) => Op::Switch { part };
     /// [`Op::Mark`].
     mark(label: LabelId, value: i64) => Op::Mark { label, value };
+    /// [`Op::MarkLate`].
+    mark_late(label: LabelId, timer: u8) => Op::MarkLate { label, timer };
     /// [`Op::WordSet`].
     word_set(word: WordId, value: i32) => Op::WordSet { word, value };
     /// [`Op::WordAdd`].

@@ -62,7 +62,7 @@ pub(super) fn check(w: &Workload) -> Result<(), Finding> {
 fn measures(w: &Workload) -> Result<(), Finding> {
     let mut marked = vec![false; w.labels.len()];
     for op in &w.code {
-        if let Op::Mark { label, .. } = op
+        if let Op::Mark { label, .. } | Op::MarkLate { label, .. } = op
             && let Some(marked) = marked.get_mut(label.index())
         {
             *marked = true;
@@ -217,6 +217,10 @@ fn ids_of(w: &Workload, op: Op) -> Result<(), Fault> {
         Op::OfGroup { group, .. } => has("group", group.0, w.groups.len()),
         Op::Switch { part } => has("part of a kernel string", part.0, w.parts.len()),
         Op::Mark { label, .. } => has("label", label.0, w.labels.len()),
+        Op::MarkLate { label, timer } => {
+            has("label", label.0, w.labels.len())?;
+            has("own timer", timer.into(), OWN_TIMERS_MAX)
+        }
         Op::Run { .. }
         | Op::RunKernel { .. }
         | Op::RunWall { .. }

@@ -119,6 +119,7 @@ pub(super) fn op_text(w: &Workload, op: Op, out: &mut String) -> fmt::Result {
         Op::Switch { part } => write!(out, "switch {}", name(&w.parts[part.index()])),
         Op::Mark { label, value: 0 } => write!(out, "mark {}", name(&w.labels[label.index()])),
         Op::Mark { label, value } => write!(out, "mark {} {value}", name(&w.labels[label.index()])),
+        Op::MarkLate { label, timer } => write!(out, "mark-late {} {timer}", name(&w.labels[label.index()])),
         Op::Loop { times: FOREVER, .. } => write!(out, "loop forever"),
         Op::Loop { times, .. } => write!(out, "loop {times}"),
         Op::EndLoop { .. } => write!(out, "end"),

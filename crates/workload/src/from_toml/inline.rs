@@ -290,6 +290,7 @@ fn measures(table: &Object, names: &mut Names) -> Result<(), WorkloadError> {
                 };
                 ("ns", true, rule)
             }
+            "values" => ("ns", true, MeasureRule::Values { label: label("label")?, permille: permille(&o)? }),
             "rate" => ("/s", false, MeasureRule::Rate { label: label("label")? }),
             "best-rate" => {
                 let (from, to) = (label("from")?, label("to")?);
@@ -301,7 +302,7 @@ fn measures(table: &Object, names: &mut Names) -> Result<(), WorkloadError> {
                 )
             }
             other => {
-                let why = format!("\"{other}\" is not one of elapsed, spans, rate, best-rate");
+                let why = format!("\"{other}\" is not one of elapsed, spans, values, rate, best-rate");
                 return Err(o.file.bad(o.at, "rule", why));
             }
         };

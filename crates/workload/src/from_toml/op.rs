@@ -115,6 +115,7 @@ pub(super) const USAGE: &[(&str, &str)] = &[
         "change the running kernel by part of a kernel string, as in NO_SIS_UTIL or base_slice_ns=3000000",
     ),
     ("mark LABEL [VALUE]", "write a mark into the trace"),
+    ("mark-late LABEL N", "write a mark whose value is the time since the last expiry of own timer N, ns"),
     ("loop N|forever", "repeat the following N times, up to the matching end"),
     ("end", "end of a loop"),
     ("label NAME", "a place to jump to"),
@@ -135,6 +136,15 @@ pub(super) fn read(words: &[String], names: &mut Names) -> Result<Step, String> 
         Some(word) => Err(format!("\"{word}\" is too much; write {}", usage(verb).unwrap_or(verb))),
         None => Ok(step),
     }
+}
+
+/// The number of an own timer.
+fn own_timer(line: &mut Line) -> Result<u8, String> {
+    let slot: u8 = line.read()?;
+    if usize::from(slot) >= OWN_TIMERS_MAX {
+        return Err(format!("own timers are numbered 0 to {}", OWN_TIMERS_MAX - 1));
+    }
+    Ok(slot)
 }
 
 fn plug(line: &mut Line) -> Result<Plug, String> {
@@ -242,11 +252,7 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
             let timer = if verb == "timer" {
                 Timer::Shared(names.made(line.word()?))
             } else {
-                let slot: u8 = line.read()?;
-                if usize::from(slot) >= OWN_TIMERS_MAX {
-                    return Err(format!("own timers are numbered 0 to {}", OWN_TIMERS_MAX - 1));
-                }
-                Timer::Own(slot)
+                Timer::Own(own_timer(line)?)
             };
             let period = line.read()?;
             let miss = if line.flag("keep-grid") { Miss::KeepGrid } else { Miss::Rebase };
@@ -344,6 +350,7 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
             };
             Op::Mark { label, value }
         }
+        "mark-late" => Op::MarkLate { label: names.w.label(line.word()?), timer: own_timer(line)? },
         "loop" => {
             let times = line.word()?;
             return Ok(Step::Loop(if times == "forever" { FOREVER } else { read_word(times)? }));

@@ -218,7 +218,7 @@ fn what_is_wrong_is_reported_with_file_and_line() {
         b = 3
         count = 2
         program = 'barrier b'
-          s.toml:2:1: barrier "b": it waits for 3 parties but only 2 tasks ever come to it
+          s.toml:2:1: barrier "b": it waits for 3 parties but only 2 tasks ever reach it
         duration = '0'
         program = 'yield'
           s.toml:2:12: "duration": the time is zero; give it a span like "10s", or leave it out
@@ -236,7 +236,7 @@ fn what_is_wrong_is_reported_with_file_and_line() {
         program = 'yield'
           s.toml:3:9: "count": 4000000000 is outside 0 to 1000000
         program = 'loop 4000000000; set w 1; end'
-          s.toml:3:11: this goes round 4000000000 times without any time passing, which is 8000000000 steps, and at most 100000000 are possible; put a run or a sleep into it
+          s.toml:3:11: this loops 4000000000 times without any time passing, which is 8000000000 steps; at most 100000000 are possible; put a run or a sleep into it
         program = 'loop forever; run uniform(0, 0); end'
           s.toml:3:11: this loops forever without any time passing; put a run or a sleep into it
         program = 'run gamma(1ms)'

@@ -17,7 +17,7 @@ use crate::{
 };
 
 params! {
-    /// Threads that compute and meet; see the module.
+    /// Threads that compute and wait for each other at a barrier; see the module.
     Barrier = "barrier" {
         /// How many threads.
         threads: u32 = 8,
@@ -25,21 +25,21 @@ params! {
         rounds: u32 = 200,
         /// Work of a thread per round.
         work: Duration = Duration::micros(60),
-        /// How many times as much the first thread does.
+        /// Work of the first thread, as a multiple of that of the others.
         first: u32 = 2,
         /// Standard deviation of the work, in thousandths of it.
         noise_permille: u32 = 0,
-        /// Turns of the spinning loop before a thread sleeps.
+        /// Iterations of the spin loop before a thread sleeps.
         spins: u32 = 200,
-        /// Time of one turn: a pause is 140 cycles on Skylake and later, 40 to 65 on Zen.
+        /// Time of one iteration: a pause takes 140 cycles on Skylake and later, 40 to 65 on Zen.
         pause: Duration = Duration::nanos(45),
         /// Bytes that each thread writes in a round and all others read in the next.
         shared: u32 = 0,
         /// CPUs the process is restricted to.
         cpus: Option<CpuList> = None,
-        /// How long after the run's beginning the process starts: what runs beside it is under way; only then it counts.
+        /// Time from the start of the run to the start of the process, so that the other tasks are running before it counts.
         delay: Duration = Duration::ZERO,
-        /// Whether the process starts from a CPU drawn by the seed: its shell may sit anywhere.
+        /// Whether the process starts on a random CPU, as its shell may be anywhere.
         start_anywhere: bool = false,
         /// The CPU on which the process starts.
         start_cpu: Option<CpuId> = None,

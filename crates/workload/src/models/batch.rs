@@ -21,15 +21,15 @@ params! {
         phases: u32 = 100,
         /// Work of a thread in a phase.
         work: Duration = Duration::millis(5),
-        /// Bytes a thread reads in order in a phase.
+        /// Bytes that a thread reads sequentially in a phase.
         stream: u64 = 4 << 20,
-        /// Bytes a thread reads at random in a phase.
+        /// Bytes that a thread reads at random addresses in a phase.
         random: u64 = 0,
         /// Memory of a thread.
         memory: u64 = 64 << 20,
-        /// Whether all meet after each phase.
+        /// Whether there is a barrier after each phase.
         barrier: bool = true,
-        /// How long a thread that waits spins before it sleeps.
+        /// How long a thread spins at the barrier before it sleeps.
         spin: Duration = Duration::millis(5),
         /// CPUs the process is restricted to.
         cpus: Option<CpuList> = None,

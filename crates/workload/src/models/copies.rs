@@ -19,13 +19,13 @@ params! {
         copies: u32 = 1,
         /// Memory of each.
         bytes: u64 = 2 << 20,
-        /// What a step reads, following pointers.
+        /// Bytes that a step reads by following pointers.
         step: u64 = 16 << 10,
-        /// What it computes besides.
+        /// Work of a step apart from its reads.
         work: Duration = Duration::micros(5),
-        /// How long they go on before it counts.
+        /// Warm-up, which is not measured.
         warmup: Duration = Duration::millis(50),
-        /// How long it counts.
+        /// Length of the measurement.
         wall: Duration = Duration::millis(500),
         /// The CPU on which the main process starts.
         start_cpu: Option<CpuId> = None,

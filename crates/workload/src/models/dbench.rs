@@ -48,7 +48,7 @@ params! {
     Dbench = "dbench" {
         /// How many clients.
         clients: u32 = 1,
-        /// Load files that each client replays at least; all go on until the last has done so.
+        /// Load files that each client replays at least; all continue until the last client is done.
         files: u32 = 20,
         /// Work of a load file: 62 million cycles, calibrated on one client of the 48-CPU machine
         /// with the change (mail of 28 January 2020).
@@ -63,21 +63,21 @@ params! {
         issue_work: Duration = Duration::micros(8),
         /// Work to complete it.
         complete_work: Duration = Duration::micros(6),
-        /// Time of the disk for a request, mostly; with the stalls calibrated on 32 clients, v5.5.
+        /// Usual service time of a disk request; calibrated together with the stalls on 32 clients, v5.5.
         service: Duration = Duration::micros(53),
         /// How much longer a request takes on average when the disk stalls.
         stall: Duration = Duration::micros(2_500),
-        /// One request in how many meets a stall; with that the time of a load file of one client
-        /// spreads by 10 %, as published.
+        /// One request in this many stalls. The time of a load file of one client then
+        /// varies by 10 %, as published.
         stall_one_in: u32 = 50,
-        /// What each client beyond `crowd_from` adds to that time: lock hand-offs in the log.
+        /// Time that each client beyond `crowd_from` adds to a request: lock hand-offs in the log.
         /// Calibrated on 128 clients of the 48-CPU machine, v5.5.
         crowd: Duration = Duration::nanos(900),
-        /// Clients that do not crowd the log; as many as the machine has CPUs.
+        /// Number of clients that do not contend for the log: the number of CPUs of the machine.
         crowd_from: u32 = 48,
         /// Which file system.
         filesystem: Filesystem = Filesystem::Xfs,
-        /// Bytes a client works on that caches should keep.
+        /// Cache footprint of a client, in bytes.
         footprint: u64 = 256 << 10,
         /// The CPU on which the main process starts.
         start_cpu: Option<CpuId> = None,

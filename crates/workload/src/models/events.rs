@@ -12,19 +12,19 @@ use crate::param::params;
 use crate::{Measure, MeasureRule, MutexId, STEADY, TaskSpec, WorkloadBuilder};
 
 params! {
-    /// Events one after the other; see the module.
+    /// Threads that count events; see the module.
     Events = "events" {
         /// Threads.
         threads: u32 = 8,
-        /// Work of an event without locks, or of a turn with them.
+        /// Work of an event without locks, or of one iteration with locks.
         work: Duration = Duration::micros(700),
         /// Locks; 0 for none.
         locks: u32 = 0,
-        /// Turns of an event with locks.
+        /// Iterations in an event with locks.
         yields: u32 = 100,
-        /// How long it goes on before it counts.
+        /// Warm-up, which is not measured.
         warmup: Duration = Duration::millis(20),
-        /// How long it counts.
+        /// Length of the measurement.
         wall: Duration = Duration::millis(200),
         /// The CPU on which the process starts.
         start_cpu: Option<CpuId> = None,

@@ -12,7 +12,7 @@ use crate::param::params;
 use crate::{Measure, MeasureRule, SpecId, TaskSpec, WorkloadBuilder};
 
 params! {
-    /// Children that come and go; see the module.
+    /// Short-lived children; see the module.
     ForkStorm = "fork-storm" {
         /// Children per round.
         width: u32 = 32,
@@ -20,7 +20,7 @@ params! {
         rounds: u32 = 30,
         /// Work of a child.
         work: Duration = Duration::micros(60),
-        /// What a child computes besides: faults, taking its name.
+        /// Further work of a child: page faults, setting its name.
         overhead: Duration = Duration::micros(30),
         /// The CPU on which the parent starts.
         start_cpu: Option<CpuId> = None,

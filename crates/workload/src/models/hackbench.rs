@@ -62,28 +62,28 @@ params! {
         kind: Kind = Kind::Process,
         /// Size of a message.
         bytes: u32 = 100,
-        /// What a task computes for each message beside the call.
+        /// Work of a task for each message, apart from the system call.
         work: Duration = Duration::nanos(100),
-        /// Bytes a socket holds before its sender sleeps.
+        /// Bytes that a socket holds before its sender sleeps.
         socket_bytes: u32 = SOCKET_BYTES,
-        /// Bytes each task works on that caches should keep.
+        /// Cache footprint of each task, in bytes.
         footprint: u64 = 16 << 10,
-        /// How long messages are counted to stand for all of them; 0 runs to the end.
+        /// Length of the sample that represents the whole run; 0 runs to the end.
         sample: Duration = Duration::ZERO,
-        /// How many groups at least are sampled; a run with fewer is simulated to its end.
+        /// Least number of groups for a sample; a run with fewer is simulated to its end.
         sampled_from: u32 = 1,
-        /// CPUs on which the tasks begin in turn, as balancing leaves them after a second or two.
+        /// CPUs on which the tasks start, round robin, as balancing leaves them after a second or two.
         spread: Option<CpuList> = None,
-        /// Whether warm-up and sample end on time: the main task is of SCHED_FIFO from the signal
-        /// on. Else it waits its turn among the others.
+        /// Whether warm-up and sample end on time: the main task is SCHED_FIFO from the signal
+        /// on. Otherwise it competes with the others.
         prompt: bool = false,
-        /// How long it runs before they are counted.
+        /// Warm-up of a sample, which is not measured.
         warmup: Duration = Duration::millis(15),
-        /// CPUs all are restricted to.
+        /// CPUs that all tasks are restricted to.
         cpus: Option<CpuList> = None,
-        /// How long after the run's beginning it starts: what runs beside it is under way.
+        /// Time from the start of the run to the start of hackbench, so that the other tasks are running.
         delay: Duration = Duration::ZERO,
-        /// Whether the main task starts from a CPU drawn by the seed: its shell may sit anywhere.
+        /// Whether the main task starts on a random CPU, as its shell may be anywhere.
         start_anywhere: bool = false,
         /// The CPU on which the main task starts.
         start_cpu: Option<CpuId> = None,

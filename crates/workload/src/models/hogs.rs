@@ -14,17 +14,17 @@ params! {
     Hogs = "hogs" {
         /// How many processes.
         hogs: u32 = 12,
-        /// How long they compute by the wall.
+        /// How long they compute, in wall-clock time.
         wall: Duration = Duration::millis(1000),
-        /// What each computes before it first looks at the clock: faults, taking its name.
+        /// Work of each process before it first reads the clock: page faults, setting its name.
         overhead: Duration = Duration::ZERO,
-        /// Work between two looks at the clock: 2000 turns of an empty loop.
+        /// Work between two reads of the clock: 2000 iterations of an empty loop.
         block: Duration = Duration::micros(6),
-        /// Nice values, given out in turn.
+        /// Nice values, assigned round robin.
         nice: Vec<i8> = vec![0],
-        /// Groups to spread them over in turn; 0 leaves all in the root.
+        /// Groups over which they are spread round robin; 0 leaves all in the root group.
         groups: u32 = 0,
-        /// CPUs they are restricted to.
+        /// CPUs that the processes are restricted to.
         cpus: Option<CpuList> = None,
         /// The CPU on which the parent starts.
         start_cpu: Option<CpuId> = None,

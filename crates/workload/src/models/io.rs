@@ -29,17 +29,17 @@ params! {
         device: DeviceKind = DeviceKind::Disk,
         /// How many readers.
         readers: u32 = 4,
-        /// Reads of each.
+        /// Reads by each.
         reads: u32 = 400,
         /// Work between two reads.
         work: Duration = Duration::micros(15),
         /// Size of a read.
         bytes: u32 = 4096,
-        /// Time of the disk for a request.
+        /// Service time of a disk request.
         service: Duration = Duration::micros(80),
-        /// Standard deviation of it.
+        /// Standard deviation of the service time.
         service_sd: Duration = Duration::micros(15),
-        /// Requests the disk serves at once.
+        /// Requests that the disk serves at once.
         depth: u32 = 64,
         /// Work of the loop device's kworker for a request.
         loop_work: Duration = Duration::micros(5),

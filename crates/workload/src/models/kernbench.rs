@@ -31,17 +31,17 @@ params! {
         work_min: Duration = Duration::millis(300),
         /// Longest work of a compiler.
         work_max: Duration = Duration::millis(3000),
-        /// Kernel work of a compiler: faults and file accesses.
+        /// Kernel work of a compiler: page faults and file accesses.
         kernel_work: Duration = Duration::millis(80),
         /// Work of make and of a shell for a file.
         shell_work: Duration = Duration::millis(1),
-        /// Assembly that a compiler writes, bytes; 0 leaves the assembler out. A file of the kernel has 100 to 1000 KB of it.
+        /// Bytes of assembly that a compiler writes; 0 leaves the assembler out. A kernel source file gives 100 to 1000 KB.
         assembly: u32 = 409_600,
-        /// Work of the assembler for a block of 4 KB: some hundred lines.
+        /// Work of the assembler for a block of 4 KB, about a hundred lines.
         assembler_work: Duration = Duration::micros(800),
-        /// Whether all of it is of SCHED_IDLE.
+        /// Whether the whole build runs as SCHED_IDLE.
         idle: bool = false,
-        /// Bytes a compiler works on that caches should keep.
+        /// Cache footprint of a compiler, in bytes.
         footprint: u64 = 2 << 20,
         /// The CPU on which make starts.
         start_cpu: Option<CpuId> = None,

@@ -41,13 +41,13 @@ params! {
         client_work: Duration = Duration::nanos(300),
         /// Work of a server for a request.
         server_work: Duration = Duration::nanos(300),
-        /// The way of a packet through the network stack: udp takes about 1500ns, tcp about 2500ns on a server of 2020.
+        /// Time of a packet in the network stack: about 1500ns for udp and 2500ns for tcp on a server of 2020.
         stack: Duration = Duration::nanos(2_500),
-        /// Bytes a socket holds.
+        /// Bytes that a socket holds.
         socket_bytes: u32 = 212_992,
-        /// How long it goes on before it counts.
+        /// Warm-up, which is not measured.
         warmup: Duration = Duration::millis(10),
-        /// How long it counts.
+        /// Length of the measurement.
         wall: Duration = Duration::millis(40),
         /// The CPU on which the main process starts.
         start_cpu: Option<CpuId> = None,

@@ -28,11 +28,11 @@ params! {
         users: u32 = 384,
         /// Whether they are on other machines.
         remote: bool = false,
-        /// How long it goes on before it counts.
+        /// Warm-up, which is not measured.
         warmup: Duration = Duration::ZERO,
-        /// How long it counts.
+        /// Length of the measurement.
         wall: Duration = Duration::millis(2000),
-        /// Mean time a user thinks; for remote users with the network.
+        /// Mean think time of a user; for remote users it includes the network.
         think: Duration = Duration::micros(500),
         /// Statements in a transaction, each with a storage access.
         statements: u32 = 4,
@@ -48,9 +48,9 @@ params! {
         nic_queues: u16 = 16,
         /// Time of the interrupt and softirq for a remote request.
         softirq: Duration = Duration::micros(4),
-        /// Bytes a server works on that caches should keep.
+        /// Cache footprint of a server, in bytes.
         footprint: u64 = 512 << 10,
-        /// CPUs on which servers begin at even distances, as balancing leaves them after a second or two.
+        /// CPUs on which the servers start, evenly spread, as balancing leaves them after a second or two.
         spread: Option<CpuList> = None,
         /// The CPU on which the main process starts.
         start_cpu: Option<CpuId> = None,

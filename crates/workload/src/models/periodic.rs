@@ -1,7 +1,11 @@
 //! Threads that wake by timer at fixed moments: cyclictest.
 //!
-//! Each thread sleeps until an absolute time, does almost nothing, and adds the interval to its time. The result is the
-//! delay from the requested time to the moment the thread runs, which the trace shows.
+//! Each thread sleeps until an absolute time, reads the clock, does almost nothing, and adds the interval to its time. The
+//! result is the delay from the requested time to the moment the thread reads the clock: it includes the delivery of the
+//! timer, the exit from an idle state, the interrupt, the wake-up and the switch. cyclictest prints its mean and maximum.
+//!
+//! Left out: cyclictest holds `/dev/cpu_dma_latency` at 0, which keeps CPUs out of idle states. This is `cyclictest --laptop`,
+//! which does not; `--without idle-states` is the other.
 //!
 //! A user starts it at any moment of the kernel's tick. Intervals are whole parts of a tick, so the phase of its
 //! threads to the tick stays constant, and with it whether a tick ever finds one of them running. The start is a random
@@ -11,7 +15,9 @@ use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
 use crate::param::params;
-use crate::{CpuList, Dist, Miss, Policy, SchedAttr, SpecId, TaskSpec, Timer, WorkloadBuilder};
+use crate::{
+    CpuList, Dist, Measure, MeasureRule, Miss, Policy, SchedAttr, SpecId, TaskSpec, Timer, WorkloadBuilder,
+};
 
 /// A tick at HZ=100.
 const LONGEST_TICK: Duration = Duration::millis(10);
@@ -23,15 +29,15 @@ params! {
         threads: u32 = 1,
         /// Whether thread i is pinned to CPU i.
         pinned: bool = true,
-        /// Real-time priority of the first thread (each next one less); 0 for SCHED_OTHER.
+        /// Real-time priority of the first thread, one less for each further thread; 0 for SCHED_OTHER.
         priority: u8 = 80,
         /// Interval of the first thread.
         interval: Duration = Duration::micros(1000),
-        /// How much longer the interval of each next thread is.
+        /// Difference of the intervals of two successive threads.
         distance: Duration = Duration::micros(500),
-        /// How often each wakes.
+        /// How often each thread wakes up.
         loops: u32 = 1000,
-        /// Work at each waking.
+        /// Work after each wake-up.
         work: Duration = Duration::micros(2),
         /// The CPU on which the process starts.
         start_cpu: Option<CpuId> = None,
@@ -43,6 +49,7 @@ impl Periodic {
     pub fn add(&self, w: &mut WorkloadBuilder) {
         let process = w.process();
         let first = w.next_task();
+        let late = w.label("late");
         for i in 0..self.threads {
             let interval = self.interval + self.distance * u64::from(i);
             let policy = match self.priority {
@@ -59,7 +66,7 @@ impl Periodic {
                 }
                 p.set_sched(attr);
                 p.repeat(self.loops, |p| {
-                    p.timer_wait(Timer::Own(0), interval, Miss::KeepGrid).run(self.work);
+                    p.timer_wait(Timer::Own(0), interval, Miss::KeepGrid).mark_late(late, 0).run(self.work);
                 });
             });
             w.task(TaskSpec::forked("cyclictest", program).thread_of(process));
@@ -79,5 +86,11 @@ impl Periodic {
             start_cpu: self.start_cpu,
             ..TaskSpec::root("cyclictest", main).thread_of(process)
         });
+        for (name, permille) in
+            [("latency mean", None), ("latency p99", Some(990)), ("latency max", Some(1000))]
+        {
+            let rule = MeasureRule::Values { label: late, permille };
+            w.measure(Measure { name: name.to_string(), unit: "ns", lower_is_better: true, rule });
+        }
     }
 }

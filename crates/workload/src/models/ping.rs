@@ -23,11 +23,11 @@ params! {
         interval: Duration = Duration::nanos(6_700),
         /// Time of an interrupt outside its softirq, per reply.
         hard: Duration = Duration::nanos(200),
-        /// Time of the softirq per reply, with the delivery to ping.
+        /// Time of the softirq per reply, including the delivery to ping.
         soft: Duration = Duration::nanos(1_800),
-        /// What ping spends to send one packet, in the kernel.
+        /// Kernel time of ping to send one packet.
         send: Duration = Duration::nanos(2_500),
-        /// What ping computes per packet itself.
+        /// User time of ping per packet.
         work: Duration = Duration::nanos(300),
         /// Whether ping is pinned to the CPU.
         pinned: bool = false,

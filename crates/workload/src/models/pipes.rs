@@ -21,7 +21,7 @@ params! {
         loops: u32 = 600,
         /// Size of a message.
         bytes: u32 = 100,
-        /// What a process computes for each message beside the call.
+        /// Work of a process for each message, apart from the system call.
         work: Duration = Duration::nanos(50),
         /// The CPU on which the main process starts.
         start_cpu: Option<CpuId> = None,

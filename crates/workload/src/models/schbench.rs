@@ -23,21 +23,21 @@ params! {
         messengers: u32 = 1,
         /// Workers of each (`-t`).
         workers: u32 = 8,
-        /// Requests per second of all message threads together (`-R`); 0 for as many as there can be.
+        /// Requests per second of all message threads together (`-R`); 0 for no limit.
         rps: u32 = 0,
-        /// Turns of think and compute in a request (`-n`); 0 for the old shape.
+        /// Cycles of think and compute in a request (`-n`); 0 for the old form.
         operations: u32 = 5,
-        /// How long a worker thinks in a turn (`-s`).
+        /// How long a worker sleeps in a cycle (`-s`).
         think: Duration = Duration::micros(100),
-        /// Work of a turn, by default a matrix of 256 KB squared (`-F`).
+        /// Work of a cycle, by default the square of a matrix of 256 KB (`-F`).
         work: Duration = Duration::micros(250),
         /// Locks under which workers compute (`-L` switches them off: 0).
         locks: u32 = 0,
-        /// Bytes each worker works on that caches should keep (`-F`).
+        /// Cache footprint of each worker, in bytes (`-F`).
         footprint: u64 = 256 << 10,
-        /// How long it goes on before it counts.
+        /// Warm-up, which is not measured.
         warmup: Duration = Duration::millis(50),
-        /// How long it counts (`-r`).
+        /// Length of the measurement (`-r`).
         wall: Duration = Duration::millis(500),
         /// The CPU on which the process starts.
         start_cpu: Option<CpuId> = None,

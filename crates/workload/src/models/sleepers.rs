@@ -18,13 +18,13 @@ params! {
         messengers: u32 = 2,
         /// Workers of each message thread.
         workers: u32 = 8,
-        /// How long it goes on.
+        /// How long they run.
         wall: Duration = Duration::millis(400),
         /// Work of a worker when it is woken.
         work: Duration = Duration::micros(60),
-        /// What a worker sleeps every fourth time; 0 for never.
+        /// How long a worker sleeps every fourth time; 0 for never.
         pause: Duration = Duration::micros(500),
-        /// After how long a message thread looks by itself.
+        /// Time after which a message thread wakes up by itself.
         timeout: Duration = Duration::millis(2),
         /// The CPU on which the process starts.
         start_cpu: Option<CpuId> = None,

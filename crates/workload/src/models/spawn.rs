@@ -9,17 +9,17 @@ use crate::param::params;
 use crate::{Measure, MeasureRule, STEADY, TaskSpec, WorkloadBuilder};
 
 params! {
-    /// Forks one after the other; see the module.
+    /// Forks in sequence; see the module.
     Spawn = "spawn" {
         /// How many parents.
         parents: u32 = 1,
-        /// Whether a child becomes another program.
+        /// Whether a child calls exec.
         exec: bool = false,
         /// Work of a child.
         work: Duration = Duration::micros(20),
-        /// How long it goes on before it counts.
+        /// Warm-up, which is not measured.
         warmup: Duration = Duration::millis(20),
-        /// How long it counts.
+        /// Length of the measurement.
         wall: Duration = Duration::millis(200),
         /// The CPU on which the main process starts.
         start_cpu: Option<CpuId> = None,

@@ -17,15 +17,15 @@ params! {
     Spinners = "spinners" {
         /// How many threads.
         threads: u32 = 8,
-        /// How long each spins by the wall.
+        /// How long each spins, in wall-clock time.
         wall: Duration = Duration::millis(200),
-        /// Work between two looks at the clock: 1000 turns of an empty loop.
+        /// Work between two reads of the clock: 1000 iterations of an empty loop.
         block: Duration = Duration::micros(3),
         /// CPUs the process restricts itself to before it creates them.
         cpus: Option<CpuList> = None,
         /// The CPU on which the process starts.
         start_cpu: Option<CpuId> = None,
-        /// Time from one creation to the next, without that of the creation itself.
+        /// Time from one thread creation to the next, without the creation itself.
         gap: Duration = Duration::ZERO,
     }
 }

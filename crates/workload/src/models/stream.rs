@@ -31,14 +31,14 @@ params! {
         cpus: Option<CpuList> = None,
         /// The CPU on which the process starts.
         start_cpu: Option<CpuId> = None,
-        /// How long a thread that waits spins before it sleeps: 300000 pauses of the
+        /// How long a waiting thread spins before it sleeps: 300000 pauses of the
         /// runtime, 14 ms on Skylake and later, 4 to 6 ms on Zen.
         spin: Duration = Duration::millis(14),
-        /// Shortest time from one thread creation to the next, without that of the creation.
+        /// Shortest time from one thread creation to the next, without the creation itself.
         gap_min: Duration = Duration::micros(1),
-        /// Longest such time.
+        /// Longest time from one thread creation to the next.
         gap_max: Duration = Duration::micros(25),
-        /// Whether the compiler made Copy a copy routine, whose stores do not fetch the line first.
+        /// Whether the compiler turned Copy into a copy routine whose stores do not fetch the line first.
         copy_streams: bool = false,
     }
 }

@@ -30,9 +30,9 @@ params! {
         instances: u32 = 1,
         /// Levels of groups below the root; 0 for no group.
         levels: u32 = 2,
-        /// How long it goes on before it counts.
+        /// Warm-up, which is not measured.
         warmup: Duration = Duration::ZERO,
-        /// How long it counts.
+        /// Length of the measurement.
         wall: Duration = Duration::millis(2000),
         /// Statements in a transaction.
         statements: u32 = 14,
@@ -40,9 +40,9 @@ params! {
         client_work: Duration = Duration::micros(7),
         /// Shortest work of a server for a statement.
         server_work_min: Duration = Duration::micros(20),
-        /// Longest such work.
+        /// Longest work of a server for a statement.
         server_work_max: Duration = Duration::micros(60),
-        /// How many statements of 1000 meet a hot buffer.
+        /// Statements in a thousand that need a hot buffer.
         hot_permille: u16 = 50,
         /// How long a hot buffer is held.
         hot_work: Duration = Duration::micros(3),
@@ -50,7 +50,7 @@ params! {
         log_work: Duration = Duration::micros(2),
         /// Time of a flush of the log; 0 for none.
         flush: Duration = Duration::micros(150),
-        /// Bytes a server works on that caches should keep.
+        /// Cache footprint of a server, in bytes.
         footprint: u64 = 512 << 10,
         /// The CPU on which the main process starts.
         start_cpu: Option<CpuId> = None,

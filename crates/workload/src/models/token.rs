@@ -13,7 +13,7 @@ use crate::param::{choice, params};
 use crate::{Measure, MeasureRule, Process, STEADY, TaskSpec, WorkloadBuilder};
 
 choice! {
-    /// How data goes.
+    /// How data is passed.
     Pass {
         /// Back and forth.
         Token = "token",
@@ -27,17 +27,17 @@ params! {
     Token = "token" {
         /// How many pairs.
         pairs: u32 = 1,
-        /// How data goes.
+        /// How data is passed.
         pass: Pass = Pass::Token,
         /// Bytes of a write.
         bytes: u32 = 4,
         /// Whether the tasks of a pair are threads of one process.
         threads: bool = false,
-        /// What a task computes for each write or read beside the call.
+        /// Work of a task for each write or read, apart from the system call.
         work: Duration = Duration::nanos(100),
-        /// How long it goes on before it counts.
+        /// Warm-up, which is not measured.
         warmup: Duration = Duration::millis(10),
-        /// How long it counts.
+        /// Length of the measurement.
         wall: Duration = Duration::millis(20),
         /// The CPU on which the main process starts.
         start_cpu: Option<CpuId> = None,

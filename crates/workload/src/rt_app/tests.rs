@@ -282,7 +282,7 @@ fn a_barrier_counts_the_instances_of_all_references() {
     check(
         "'tasks': {'a': {'barrier': 'b', 'run': 1, 'barrier1': 'b'}}",
         expect![[r#"
-            f.json: barrier "b": it waits for 2 parties but only 1 tasks ever come to it
+            f.json: barrier "b": it waits for 2 parties but only 1 tasks ever reach it
         "#]],
     );
 }

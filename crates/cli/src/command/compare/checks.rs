@@ -225,7 +225,7 @@ mod tests {
         let ends = [("at the lowest prices of calls", 0.06), ("at the highest prices of calls", 0.061)];
         assert_eq!(
             told(0.06, &ends, &[]).text(2, 200),
-            "holds  one starred change stays as it is in one pair of runs at the lowest and highest prices of calls\n"
+            "holds  one starred change stays unchanged in one pair of runs at the lowest and highest prices of calls\n"
         );
     }
 }

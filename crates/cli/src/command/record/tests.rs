@@ -322,7 +322,7 @@ fn features_that_are_not_there_and_those_that_are_refused_are_distinguished() {
     assert!(told(&host).contains("sched has no features; `mount"), "{}", told(&host));
     // Reading a folder fails, even for root.
     fs::create_dir(&features).unwrap();
-    assert!(told(&host).contains("features may not be read"), "{}", told(&host));
+    assert!(told(&host).contains("features cannot be read"), "{}", told(&host));
 }
 
 #[test]
