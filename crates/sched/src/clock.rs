@@ -328,7 +328,7 @@ mod tests {
         }
         sched.rqs[cpu].curr = Curr::Idle;
         sched.rq_clock_skip_update(cpu);
-        assert_eq!(sched.schedule_clock(cpu, called), queued, "the idle task makes way like any");
+        assert_eq!(sched.schedule_clock(cpu, called), queued, "the idle task is preempted like any other");
     }
 
     #[test]

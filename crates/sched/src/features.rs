@@ -193,10 +193,10 @@ features! {
     RegroupSame "REGROUP_SAME" "A task moved to the group that it is already in, as every exiting task is, is dequeued and queued again." "sched_move_task(), v4.9; not v6.4 to v6.13 but stable 6.6, 6.12" [1 1 1 1 1 0 1 1];
     RegroupAsks "REGROUP_ASKS" "A running task that is moved to a group is rescheduled." "sched_move_task(), v5.6" [0 0 1 1 1 1 1 1];
     RegroupWakes "REGROUP_WAKES" "A task that is put into a group while it waits may preempt the running one." "sched_move_task(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
-    ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that comes into any other class while it runs is asked to make way, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
-    LowerClassAsks "LOWER_CLASS_ASKS" "A task that comes into a lower class while it runs is asked to make way; 7.2.12 has this without CLASS_CHANGE_ASKS." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
+    ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that changes to any other class while it runs is asked to reschedule, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
+    LowerClassAsks "LOWER_CLASS_ASKS" "A task that changes to a lower class while it runs is asked to reschedule; 7.2.12 has this without CLASS_CHANGE_ASKS." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     DlAsksByDeadline "DL_ASKS_BY_DEADLINE" "Other parameters of a deadline task ask for nothing as long as its deadline stays." "prio_changed_dl(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
-    DlWaitingAsks "DL_WAITING_ASKS" "A deadline task that waits and gets other parameters asks the running one if it comes before it, not if another of its queue comes before itself." "prio_changed_dl(), v6.12; not v6.1; from v6.3" [0 0 0 0 1 1 1 1];
+    DlWaitingAsks "DL_WAITING_ASKS" "A deadline task that waits and gets other parameters asks for a reschedule if it is before the running one, not if another of its queue is before it." "prio_changed_dl(), v6.12; not v6.1; from v6.3" [0 0 0 0 1 1 1 1];
     ClassLeavesFirst "CLASS_LEAVES_FIRST" "A task leaves the fair class before it gets its new weight, which puts its load back on the queue." "sched_change_begin(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     SameWeightStays "SAME_WEIGHT_STAYS" "An entity that is given the weight that it has keeps its averages to the digit." "reweight_entity(), v7.3" [0 0 0 0 0 0 0 0 1];
     BandwidthPerTask "BANDWIDTH_PER_TASK" "Throttling stops tasks at their exit to user mode, not the group's queue." "throttle_cfs_rq(), v6.18" [0 0 0 0 0 0 0 1];

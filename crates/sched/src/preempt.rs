@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(AUTO.map(lazy), [[true, true], [false, true], [false, false]]);
         for model in AUTO {
             let preempt = Preempt { build: PreemptBuild::Auto, model };
-            assert!(!preempt.lazy_request(false, true), "the idle task makes way at once");
+            assert!(!preempt.lazy_request(false, true), "the idle task is preempted at once");
             assert_eq!(preempt.tick_upgrades(), TickUpgrade::IfAsked);
         }
     }

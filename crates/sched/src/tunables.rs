@@ -71,9 +71,9 @@ tunables! {
     tunable_scaling = 1, 0..=2;
     /// Time since it ran for which a task is cache hot; also bounds avg_idle.
     migration_cost_ns = 500_000, U32;
-    /// How many times rarer a domain is balanced by a CPU that is busy; 32 before v5.10.
+    /// Factor by which a busy CPU balances a domain less often than an idle one; 32 before v5.10.
     busy_factor = 16, U32;
-    /// How much busier than the local group another must be, in percent of it; of domains above the LLC, 125 before v5.10.
+    /// How busy another group must be in percent of the local one; for domains above the LLC, 125 before v5.10.
     imbalance_pct = 117, 100..=10_000;
     /// Tasks moved in one go.
     nr_migrate = 32, U32;
@@ -85,7 +85,7 @@ tunables! {
     rt_period_us = 1_000_000, POSITIVE;
     /// RT time per period, us; equal to the period means no limit.
     rt_runtime_us = 950_000, 0..=2_147_483_647;
-    /// Time that tasks of SCHED_RR have in turn, ms.
+    /// Time slice of SCHED_RR tasks, ms.
     rr_timeslice_ms = 100, POSITIVE;
     /// v6.12: time per period of a CPU that fair tasks get beside RT tasks, ns; 0 is none.
     fair_server_runtime_ns = 50_000_000, 0..=4_194_304_000;

@@ -178,20 +178,13 @@ impl<F: FnMut(Answer)> Why<F> {
     }
 
     fn preemption(&self, p: &Preemption) -> String {
+        let (curr, woken) = (self.name(p.curr), self.name(p.pid));
         let outcome = match p.resched {
-            Resched::None => "goes on",
-            Resched::Lazy => "is to make way at the next exit to user mode or tick (lazy)",
-            Resched::Full => "is to make way",
+            Resched::None => format!("{woken} does not preempt {curr}"),
+            Resched::Lazy => format!("{woken} preempts {curr} at the next exit to user mode or tick (lazy)"),
+            Resched::Full => format!("{woken} preempts {curr}"),
         };
-        format!(
-            "{}: {} {outcome} for {}. {}{}",
-            p.at,
-            self.name(p.curr),
-            self.name(p.pid),
-            why(&p.reason),
-            numbers(&p.numbers)
-        )
-        .replace("goes on for", "goes on before")
+        format!("{}: {outcome}. {}{}", p.at, why(&p.reason), numbers(&p.numbers))
     }
 
     fn pick(&self, p: &Pick) -> String {

@@ -82,11 +82,14 @@ impl Side {
         found
     }
 
-    /// Whether a decision equals one of the other side, and came equally long after the first.
+    /// Whether a decision has the same outcome and reason as one of the other side, and came equally long after the
+    /// first. The numbers behind it may differ.
     fn is_alike(&self, answer: &Answer, other: &Side, of_other: &Answer) -> bool {
         let after = |side: &Side, answer: &Answer| answer.time_ns - side.first.unwrap_or(answer.time_ns);
         let moved = Answer { time_ns: answer.time_ns, ..of_other.clone() };
-        after(self, answer) == after(other, of_other) && *answer == moved
+        after(self, answer) == after(other, of_other)
+            && answer.reason == moved.reason
+            && answer.decides_as(&moved)
     }
 
     /// Reasons whose share differs by at least `points` percentage points, the largest difference first.

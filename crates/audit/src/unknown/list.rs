@@ -163,7 +163,7 @@ unknowns! {
     Groups = "GROUPS", "which groups tasks were in: cgroups, or autogroups of sessions" {}
     /// The outcome of the wake-up; its end is not in the trace.
     Fate = "FATE", "the end of the wake-up, which is not in the trace" {}
-    /// Whether the running task was asked to make way; it went to sleep before that showed.
+    /// Whether the running task was asked to reschedule; it went to sleep before that showed.
     Request = "REQUEST", "whether the running task was asked to reschedule, which no event showed" {}
     /// A task that was not seen before.
     Unmet = "UNMET", "what happened before the recording first showed the task or CPU" {}

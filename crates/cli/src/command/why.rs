@@ -14,6 +14,7 @@ use crate::count::counted;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::scenario;
+use crate::width::{width, wrapped};
 
 /// Runs one row under one kernel and prints its decisions.
 pub fn run(args: &args::Why) -> Result<Status, Error> {
@@ -51,11 +52,13 @@ pub fn run(args: &args::Why) -> Result<Status, Error> {
     if answers.is_empty() {
         tell_what_there_is(args, &names, end)?;
     }
+    let width = width();
     match args.format {
         Format::Json => output::print_json(&answers)?,
         Format::Text => output::print(|out| {
             for answer in &answers {
-                writeln!(out, "{} CPU {:3}  {}", Time(answer.time_ns), answer.cpu, answer.sentence)?;
+                let at = format!("{} CPU {:3}  ", Time(answer.time_ns), answer.cpu);
+                out.write_all(wrapped(&at, &answer.sentence, width).as_bytes())?;
             }
             if more > 0 {
                 writeln!(out, "and {more} more; --most shows more, --task, --from and --to narrow it down")?;
@@ -139,7 +142,8 @@ fn diff(args: &args::Why, base: &str, other: &str) -> Result<Status, Error> {
         )?;
         return Ok(Status::Done);
     }
-    let width = base.len().max(other.len());
+    let column = base.len().max(other.len());
+    let columns = width();
     output::print(|out| {
         if partings.is_empty() {
             writeln!(out, "every decision of {base} and {other} is the same")?;
@@ -149,20 +153,15 @@ fn diff(args: &args::Why, base: &str, other: &str) -> Result<Status, Error> {
             for (name, answer) in [(base, &parting.base), (other, &parting.other)] {
                 match answer {
                     Some(a) => {
-                        writeln!(
-                            out,
-                            "  {name:<width$}  {} CPU {:3}  {}",
-                            Time(a.time_ns),
-                            a.cpu,
-                            a.sentence
-                        )?;
+                        let at = format!("  {name:<column$}  {} CPU {:3}  ", Time(a.time_ns), a.cpu);
+                        out.write_all(wrapped(&at, &a.sentence, columns).as_bytes())?;
                     }
-                    None => writeln!(out, "  {name:<width$}  there is no further one")?,
+                    None => writeln!(out, "  {name:<column$}  no further decision")?,
                 }
             }
         }
         if !shares.is_empty() {
-            writeln!(out, "\nreasons with other shares: of {base}, of {other}")?;
+            writeln!(out, "\nreasons whose share changed: {base} -> {other}")?;
         }
         for share in shares.iter().take(args.most) {
             let [before, after] = share.percent;

@@ -356,7 +356,7 @@ fn what_parts_two_kernels_is_reported() {
     let text = folder.printed(&["why", "s.toml", "--diff", "v6.12", "v6.12+hz=1000"]);
     let first = text.lines().find(|line| line.contains("decisions are the same, then")).unwrap();
     assert!(!first.contains(" 0 decisions"), "the clock alone parts nothing: {text}");
-    assert!(text.contains("reasons with other shares"), "{text}");
+    assert!(text.contains("reasons whose share changed"), "{text}");
     let text = folder.printed(&["explain", "e496132ebedd"]);
     assert!(text.contains("It is 3 rules here; switching only one of them is not this commit."), "{text}");
     assert!(folder.printed(&["explain", "sched_balance_newidle"]).contains("newidle_balance.rs"));

@@ -34,7 +34,7 @@ switches! {
     RUN_TO_PARITY "RUN_TO_PARITY" "the current task is protected until its slice is used up (EEVDF)";
     NO_PREEMPT_SHORT "NO_PREEMPT_SHORT" "a task with a shorter slice does not end that protection";
     LAZY "preempt=lazy" "the fair class asks for a reschedule at the next tick or return to user mode only (6.13 and later)";
-    FULL "preempt=full" "a running task makes way wherever it may, not only at its next preemption point";
+    FULL "preempt=full" "a running task is preempted wherever that is allowed, not only at its next preemption point";
     HRTICK "HRTICK" "slices end by a timer instead of at the tick after";
     NO_RUN_TO_PARITY "NO_RUN_TO_PARITY" "an eligible task with an earlier deadline runs at once (EEVDF)";
 }

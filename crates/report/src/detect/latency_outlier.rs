@@ -326,7 +326,7 @@ mod tests {
                     0.009000  the trace ends, and it has not run
                   rule   not in the trace; it may be the lack of HRTICK, a model other than preempt=full
                   try    HRTICK: slices end by a timer instead of at the tick after
-                  try    preempt=full: a running task makes way wherever it may, not only at its next preemption point
+                  try    preempt=full: a running task is preempted wherever that is allowed, not only at its next preemption point
             "#]],
         );
     }
@@ -418,7 +418,7 @@ mod tests {
                     0.009000  it ran on CPU 1
                   rule   not in the trace; it may be the lack of HRTICK, a model other than preempt=full
                   try    HRTICK: slices end by a timer instead of at the tick after
-                  try    preempt=full: a running task makes way wherever it may, not only at its next preemption point
+                  try    preempt=full: a running task is preempted wherever that is allowed, not only at its next preemption point
             "#]],
         );
     }
@@ -439,7 +439,7 @@ mod tests {
                     0.012001  it ran on CPU 0
                   rule   not in the trace; it may be the lack of HRTICK, a model other than preempt=full
                   try    HRTICK: slices end by a timer instead of at the tick after
-                  try    preempt=full: a running task makes way wherever it may, not only at its next preemption point
+                  try    preempt=full: a running task is preempted wherever that is allowed, not only at its next preemption point
             "#]],
         );
     }
