@@ -5,6 +5,7 @@ use schedlab::{Entry, Rulebook};
 use crate::args::Features;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
+use crate::width::{width, wrapped};
 
 /// Prints the matrix.
 pub fn run(args: &Features) -> Result<Status, Error> {
@@ -39,18 +40,29 @@ fn draw(book: &Rulebook) -> String {
         }
         text.push_str(&format!("\n{title}\n"));
         match kind {
-            "feature" => draw_switches(&mut text, book, &entries),
+            "feature" => draw_switches(&mut text, book, &entries, width()),
             _ => draw_values(&mut text, book, &entries),
         }
     }
     text
 }
 
-/// One column per kernel: `*` on, `.` off; the kernel's own value in front.
-fn draw_switches(text: &mut String, book: &Rulebook, entries: &[&Entry]) {
+/// Columns that a sentence needs beside the table of kernels.
+const SENTENCE: usize = 40;
+
+/// One column per kernel: `*` on, `.` off; the kernel's own value in front. On a narrow terminal, runs of kernels.
+fn draw_switches(text: &mut String, book: &Rulebook, entries: &[&Entry], columns: usize) {
     let width = entries.iter().map(|e| e.name.len()).max().unwrap_or(0);
     let heads: Vec<&str> = book.presets.iter().map(|p| p.trim_start_matches('v')).collect();
-    text.push_str(&format!("{:4} {:width$}  {}\n", "", "", heads.join(" ")));
+    let head = format!("{:4} {:width$}  {}", "", "", heads.join(" "));
+    if columns < head.len() + SENTENCE {
+        for entry in entries {
+            text.push_str(&wrapped(&format!("{:4} {}  ", entry.value, entry.name), entry.sentence, columns));
+            text.push_str(&wrapped("    presets  ", &runs(&book.presets, &entry.presets), columns));
+        }
+        return;
+    }
+    text.push_str(&format!("{head}\n"));
     for entry in entries {
         let marks: Vec<String> = entry
             .presets
@@ -58,10 +70,8 @@ fn draw_switches(text: &mut String, book: &Rulebook, entries: &[&Entry]) {
             .zip(&heads)
             .map(|(value, head)| format!("{:^1$}", if value == "on" { "*" } else { "." }, head.len()))
             .collect();
-        let line =
-            format!("{:4} {:width$}  {}  {}", entry.value, entry.name, marks.join(" "), entry.sentence);
-        text.push_str(line.trim_end());
-        text.push('\n');
+        let row = format!("{:4} {:width$}  {}  ", entry.value, entry.name, marks.join(" "));
+        text.push_str(&wrapped(&row, entry.sentence, columns));
     }
 }
 

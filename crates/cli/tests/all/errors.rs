@@ -383,8 +383,8 @@ fn values_that_cannot_be() {
             with("", ""),
             &["why", "s.toml", "--from", "2s", "--to", "1s"],
             expect![[r#"
-            schedlab: --from 2.000000000 is behind --to 1.000000000
-        "#]],
+                schedlab: --from 2.000000000 is after --to 1.000000000
+            "#]],
         ),
         (
             "why-none",

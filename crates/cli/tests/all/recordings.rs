@@ -452,7 +452,7 @@ fn a_recording_alone_is_taken_to_come_from_where_it_is_replayed() {
     let (programs, told) = alone("replay", &file, &args);
     assert!(programs.contains("pp-main"), "{programs}");
     expect![[r#"
-        schedlab: FILE does not say on which machine it was recorded: zen3-2s is taken for it; --recorded-on names another
+        schedlab: FILE does not say on which machine it was recorded: zen3-2s is assumed; name another with --recorded-on
     "#]]
     .assert_eq(&told);
 }
