@@ -245,7 +245,7 @@ fn groups(table: &Object, w: &mut WorkloadBuilder) -> Result<Vec<String>, Worklo
         && let Ok(path) = table.file.string(entry)
     {
         let why =
-            format!("[workload.group] describes groups; a model is put into one by cgroup =  \"{path}\"");
+            format!("[workload.group] describes groups; a model is put into one by cgroup = \"{path}\"");
         return Err(table.file.bad(entry.value.at, "group", why));
     }
     let entries = table.entries_of("group")?;

@@ -79,7 +79,7 @@ fn every_model_with_its_defaults_comes_to_an_end() {
         kernbench: 10 tasks, 2 marks, ends at 1.734800110
         oltp: 17 tasks, 6505 marks, ends at 2.000499756
         netperf: 17 tasks, 71401 marks, ends at 0.050000652
-        periodic: 2 tasks, 0 marks, ends at 0.025002001
+        periodic: 2 tasks, 20 marks, ends at 0.025002001
         ping: 1 tasks, 0 marks, ends at 3.000000147
         pipes: 41 tasks, 2 marks, ends at 0.000005436
         schbench: 10 tasks, 7545 marks, ends at 0.550200323
