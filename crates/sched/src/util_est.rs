@@ -43,6 +43,15 @@ impl Sched {
         util_avg.max(self.task(task).estimate(self.kernel.rules.util_est_form).into())
     }
 
+    /// What a sleep updates of a task's estimate, as the tracepoint `sched_util_est_se` shows it: the utilisation of its last
+    /// activation, or the only average that there is since v6.8.
+    pub fn util_est_last(&self, task: TaskId) -> u32 {
+        match self.kernel.rules.util_est_form {
+            UtilEstForm::Single => self.task(task).util_est_ewma,
+            _ => self.task(task).util_est_enqueued,
+        }
+    }
+
     /// A task was queued: its estimate counts for the CPU.
     ///
     /// Kernel: util_est_enqueue(), kernel/sched/fair.c, v6.12.

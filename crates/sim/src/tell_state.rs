@@ -91,7 +91,7 @@ impl<S: Scheduler> Engine<'_, S> {
             };
             let now = OneTask {
                 avg: [se.avg.load_avg, se.avg.runnable_avg, se.avg.util_avg],
-                util_est: u64::from(task.util_est_enqueued),
+                util_est: sched.util_est_last(TaskId(index as u32)).into(),
                 entity: [se.vruntime as i64, se.deadline as i64, lag, left],
             };
             let before = std::mem::replace(&mut told.tasks[index], now);

@@ -21,6 +21,7 @@ pub enum KernelVerb {
 
 /// Options of `kernel build`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab kernel build ~/linux")]
 pub struct KernelBuild {
     /// The tree: a folder with the source of a kernel. It is not written to.
     pub tree: PathBuf,
@@ -31,6 +32,7 @@ pub struct KernelBuild {
 
 /// Options of `kernel list`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab kernel list")]
 pub struct KernelList {
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
@@ -39,6 +41,7 @@ pub struct KernelList {
 
 /// Options of `kernel remove`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab kernel remove 6.12.117")]
 pub struct KernelRemove {
     /// The beginning of a key, or a release such as 6.12.117.
     pub kernel: Option<String>,
@@ -49,6 +52,7 @@ pub struct KernelRemove {
 
 /// Options of `kernel identify`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab kernel identify ~/linux")]
 pub struct KernelIdentify {
     /// The tree.
     pub tree: PathBuf,

@@ -67,6 +67,7 @@ const STATS_EXAMPLE: &str = "Examples:
 
 /// Options of `sched latency`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab sched latency trace.dat --sort max")]
 pub struct Latency {
     /// A recording of any format, compressed or not; `-` is standard input.
     pub file: PathBuf,
@@ -100,6 +101,7 @@ pub enum Like {
 
 /// Options of `sched map`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab sched map trace.dat --compact")]
 pub struct Map {
     /// A recording of any format, compressed or not; `-` is standard input.
     pub file: PathBuf,
@@ -116,6 +118,7 @@ pub struct Map {
 
 /// Options of `sched timehist`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab sched timehist perf.data --summary")]
 pub struct Timehist {
     /// A recording of any format, compressed or not; `-` is standard input.
     pub file: PathBuf,

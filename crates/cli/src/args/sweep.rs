@@ -63,6 +63,9 @@ pub struct Points {
 
 /// Options of `sweep plan`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  schedlab sweep plan scenarios/sis-util.toml --vary workload.workers=1,2,4..32:x2 --seeds 10"
+)]
 pub struct SweepPlan {
     /// A scenario (.toml), a plan (.toml with a [vary] table), an rt-app file (.json, with --vary machine=..), or the
     /// folder of a sweep.
@@ -76,6 +79,9 @@ pub struct SweepPlan {
 
 /// Options of `sweep run`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  schedlab sweep run scenarios/sis-util.toml --vary workload.workers=8,16,32 --output sis"
+)]
 pub struct SweepRun {
     /// A scenario (.toml), a plan (.toml with a [vary] table), an rt-app file (.json, with --vary machine=..), or the
     /// folder of a sweep.
@@ -113,6 +119,7 @@ pub struct SweepRun {
 
 /// Options of `sweep status`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab sweep status sis")]
 pub struct SweepStatus {
     /// Folder of the sweep.
     pub folder: PathBuf,
@@ -126,6 +133,7 @@ pub struct SweepStatus {
 
 /// Options of `sweep gather`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab sweep gather sis --output sis.parquet")]
 pub struct SweepGather {
     /// Folder of the sweep.
     pub folder: PathBuf,
@@ -139,6 +147,7 @@ pub struct SweepGather {
 
 /// Options of `sweep report`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab sweep report sis --metric latency-p99")]
 pub struct SweepReport {
     /// Folder of the sweep.
     pub folder: PathBuf,
@@ -176,6 +185,7 @@ pub enum ReportFormat {
 
 /// Options of `sweep submit`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  schedlab sweep submit sis --for slurm --shards 16")]
 pub struct SweepSubmit {
     /// Folder of the sweep, on a shared file system.
     pub folder: PathBuf,

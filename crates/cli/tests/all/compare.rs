@@ -412,3 +412,69 @@ fn benchmarks_stand_in_one_table() {
             .contains("there are hackbench-")
     );
 }
+
+/// A group, RT and deadline tasks, interrupts and a small CPU that is too small for its task.
+const STATEFUL: &str = r#"
+machine = "1x1x4:capacity=0-1/500"
+kernels = ["v6.12"]
+[workload]
+duration = "60ms"
+[workload.group]
+"/g" = { weight = 50 }
+[workload.interrupt]
+nic = { cpu = 0, every = "exponential(100us)", hard = "5us", soft = "20us" }
+[[workload.task]]
+name = "fair"
+count = 3
+group = "/g"
+program = "loop forever; run 3ms; sleep 1ms; end"
+[[workload.task]]
+name = "rt"
+policy = "fifo"
+priority = 5
+program = "loop forever; run 100us; sleep 2ms; end"
+[[workload.task]]
+name = "dl"
+policy = "deadline"
+runtime = "1ms"
+deadline = "5ms"
+period = "5ms"
+program = "loop forever; run 500us; sleep 2ms; end"
+[[workload.task]]
+name = "hog"
+cpus = "1"
+program = "run 60ms"
+"#;
+
+#[test]
+fn every_state_that_is_asked_for_is_in_the_trace_with_its_fields() {
+    let folder = Folder::with("state", "s.toml", STATEFUL);
+    for kernel in ["v5.18", "v6.12", "v7.2"] {
+        for (point, fields) in [
+            ("pelt_cfs", "cpu path load runnable util"),
+            ("pelt_se", "cpu comm pid load runnable util"),
+            ("pelt_rt", "cpu util"),
+            ("pelt_dl", "cpu util"),
+            ("pelt_irq", "cpu util"),
+            ("sched_util_est_cfs", "cpu path enqueued util"),
+            ("sched_util_est_se", "cpu comm pid enqueued util"),
+            ("sched_update_nr_running", "cpu change nr_running"),
+            ("sched_overutilized", "overutilized"),
+            ("schedlab_se", "cpu comm pid vruntime deadline lag slice_left"),
+            ("schedlab_next_balance", "cpu domain last interval_ms"),
+        ] {
+            let text = folder.printed(&["trace", "s.toml", "--kernel", kernel, "--events", point]);
+            let of_point = format!(": {point}: ");
+            let line = text.lines().find(|line| line.contains(&of_point));
+            let line = line.unwrap_or_else(|| panic!("{kernel} has no {point}: {text}"));
+            let (_, values) = line.split_once(&of_point).unwrap();
+            let names: Vec<&str> = values.split(' ').filter_map(|value| value.split('=').next()).collect();
+            assert_eq!(names.join(" "), fields, "{kernel} {point}");
+            assert_eq!(
+                text.lines().filter(|line| line.contains(": sched_switch")).count(),
+                0,
+                "only what is asked for"
+            );
+        }
+    }
+}
