@@ -34,8 +34,8 @@ pub const SET: &[Bench] = set![
         "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\nloops = 100";
     "hackbench-thread-socket", "groups", "time", "the same, threads",
         "model = \"hackbench\"\ngroups = [1, \"{n/16}\", \"{n/4}\"]\nkind = \"thread\"\nloops = 100";
-    "tbench", "clients", "transactions", "requests and replies of tbench's sizes",
-        "model = \"netperf\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nrequest = 80\nreply = 600\nserver_work = \"2us\"\nclient_work = \"1us\"\nwall = \"20ms\"\nwarmup = \"5ms\"";
+    "tbench", "clients", "transactions", "tbench: the packets of its load file",
+        "model = \"tbench\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nwall = \"20ms\"\nwarmup = \"5ms\"";
     "netperf-tcp-rr", "clients", "transactions", "netperf TCP_RR, one byte",
         "model = \"netperf\"\nclients = [\"{n/8}\", \"{n/2}\", \"{n}\"]\nwall = \"20ms\"\nwarmup = \"5ms\"";
     "netperf-udp-rr", "clients", "transactions", "netperf UDP_RR, one byte",

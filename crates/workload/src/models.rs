@@ -25,6 +25,7 @@ pub mod spawn;
 pub mod spinners;
 pub mod stream;
 pub mod sysbench;
+pub mod tbench;
 pub mod token;
 
 pub use barrier::Barrier;
@@ -48,6 +49,7 @@ pub use spawn::Spawn;
 pub use spinners::Spinners;
 pub use stream::Stream;
 pub use sysbench::Sysbench;
+pub use tbench::Tbench;
 pub use token::Token;
 
 use crate::{ParamInfo, ParamValue, Workload, WorkloadBuilder, WorkloadError};
@@ -138,7 +140,7 @@ models! {
     Kernbench,
     /// A database whose storage is across a network.
     Oltp,
-    /// netperf and tbench.
+    /// netperf.
     Netperf,
     /// cyclictest.
     Periodic,
@@ -158,6 +160,8 @@ models! {
     Stream,
     /// sysbench on PostgreSQL.
     Sysbench,
+    /// tbench.
+    Tbench,
     /// Pairs and their pipes.
     Token,
 }

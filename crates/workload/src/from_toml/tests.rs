@@ -140,7 +140,7 @@ fn what_is_wrong_is_reported_with_file_and_line() {
         name = 'x'
           s.toml:1:1: "workload": say what runs by one of "model", "rt-app", "task"
         model = 'quake'
-          s.toml:2:9: "model": there is no model "quake"; there are "barrier", "batch", "copies", "dbench", "events", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "netperf", "periodic", "ping", "pipes", "schbench", "sleepers", "spawn", "spinners", "stream", "sysbench", "token"
+          s.toml:2:9: "model": there is no model "quake"; there are "barrier", "batch", "copies", "dbench", "events", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "netperf", "periodic", "ping", "pipes", "schbench", "sleepers", "spawn", "spinners", "stream", "sysbench", "tbench", "token"
         model = 'hogs'
         rt-app = 'x'
           s.toml:3:1: "rt-app": only one of "model", "rt-app", "task" can be given

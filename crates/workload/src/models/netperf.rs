@@ -1,11 +1,8 @@
-//! Clients and servers that send each other messages over sockets of one host: netperf, tbench.
+//! Clients and servers that send each other messages over sockets of one host: netperf.
 //!
 //! Each client has a server. In `rr` one request and one reply are in transit; in `stream` the client sends as long as
 //! the socket has room. Sending costs the way through the network stack on the sender's CPU, which on a loopback device
 //! ends at the receiver's socket: `stack` for each packet, in the kernel.
-//!
-//! With the sizes of tbench (a request of 80 bytes and a reply of 600, the means of its load file, without the work of
-//! smbd) it is that benchmark's shape; throughput counts both ways.
 //!
 //! Left out: delayed acknowledgements, Nagle's wait, windows; and a packet of the loopback device is handed over in a
 //! soft interrupt that may run in another task's time.

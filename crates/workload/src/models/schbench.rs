@@ -14,7 +14,9 @@ use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 
 use crate::param::params;
-use crate::{Expected, Measure, MeasureRule, MutexId, Op, STEADY, TaskSpec, Test, WordId, WorkloadBuilder};
+use crate::{
+    CpuList, Expected, Measure, MeasureRule, MutexId, Op, STEADY, TaskSpec, Test, WordId, WorkloadBuilder,
+};
 
 params! {
     /// schbench; see the module.
@@ -33,6 +35,10 @@ params! {
         work: Duration = Duration::micros(250),
         /// Locks under which workers compute (`-L` switches them off: 0).
         locks: u32 = 0,
+        /// CPUs of the message threads, one each in turn (`-M`).
+        message_cpus: Option<CpuList> = None,
+        /// CPUs of the workers (`-W`). With `-M auto` message threads have the first CPUs, workers all others.
+        worker_cpus: Option<CpuList> = None,
         /// Cache footprint of each worker, in bytes (`-F`).
         footprint: u64 = 256 << 10,
         /// Warm-up, which is not measured.
@@ -51,8 +57,13 @@ impl Schbench {
         let (begin, end, done) = (w.label("request begin"), w.label("request end"), w.label("request done"));
         let steady = w.label(STEADY);
         let locks: Vec<MutexId> = (0..self.locks).map(|i| w.mutex(format!("cpu lock {i}"))).collect();
+        let worker_cpus = self.worker_cpus.clone().map(|cpus| w.cpus(cpus));
         let mut threads = Vec::new();
         for m in 0..self.messengers {
+            let message_cpu = self.message_cpus.as_ref().map(|list| {
+                let cpus = list.cpus();
+                w.cpus(CpuList::one(cpus[m as usize % cpus.len()]))
+            });
             let count = w.word(format!("count {m}"), 0);
             let ready: Vec<WordId> = (0..self.workers).map(|i| w.word(format!("woken {m}.{i}"), 1)).collect();
             for (i, &woken) in ready.iter().enumerate() {
@@ -77,7 +88,12 @@ impl Schbench {
                     });
                 });
                 let spec = TaskSpec::forked("schbench-w", program).thread_of(process);
-                threads.push(TaskSpec { footprint: self.footprint, background: true, ..spec });
+                threads.push(TaskSpec {
+                    cpus: worker_cpus,
+                    footprint: self.footprint,
+                    background: true,
+                    ..spec
+                });
             }
             let program = w.program(format!("messenger {m}"), |p| {
                 let pause = u64::from(self.workers) * u64::from(self.messengers) * 1_000_000_000
@@ -105,7 +121,7 @@ impl Schbench {
                 });
             });
             let spec = TaskSpec::forked("schbench-m", program).thread_of(process);
-            threads.push(TaskSpec { background: true, ..spec });
+            threads.push(TaskSpec { cpus: message_cpu, background: true, ..spec });
         }
         let threads: Vec<_> = threads.into_iter().map(|thread| w.task(thread)).collect();
         let main = w.program("schbench", |p| {

@@ -88,6 +88,7 @@ fn every_model_with_its_defaults_comes_to_an_end() {
         spinners: 9 tasks, 0 marks, ends at 0.200000009
         stream: 8 tasks, 80 marks, ends at 0.110193575
         sysbench: 17 tasks, 19585 marks, ends at 2.000110793
+        tbench: 17 tasks, 65529 marks, ends at 0.050001366
         token: 3 tasks, 148515 marks, ends at 0.030000029
     "#]]
     .assert_eq(&seen);
