@@ -13,7 +13,7 @@ use crate::{Curr, Feature, NiceAsks, Policy, Sched};
 impl Sched {
     /// A fair task has another nice level. One that sleeps but is still queued is treated as one that waits.
     ///
-    /// Kernel: prio_changed_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2; set_user_nice(), kernel/sched/core.c, v5.5.
+    /// Kernel: prio_changed_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2, v7.3; set_user_nice(), kernel/sched/core.c, v5.5.
     pub(crate) fn prio_changed_fair(&mut self, task: TaskId, lower: bool) {
         let cpu = self.task(task).cpu;
         if !self.task(task).on_rq {
@@ -23,7 +23,7 @@ impl Sched {
         match self.kernel.rules.nice_asks {
             NiceAsks::AnyRise if !lower || runs => self.resched_now(cpu),
             NiceAsks::AnyRise => {}
-            NiceAsks::AsWoken if self.root_cfs(cpu).nr_queued == 1 => {}
+            NiceAsks::AsWoken if self.root_cfs(cpu).nr_competing(&self.kernel) == 1 => {}
             NiceAsks::AsWoken if !runs => {
                 self.wakeup_preempt(cpu, task, 0);
             }
@@ -195,6 +195,26 @@ mod tests {
             v4.13..v5.5: false
             v5.18..v7.3: true"#]]
         .assert_eq(&nice("1x1x1 | 0[idle:a* b]", "b", 1));
+    }
+
+    /// Up to 7.2 the entities of the root are counted, which is the group alone, in 7.3 the tasks.
+    #[test]
+    fn a_task_that_is_lowered_beside_one_of_its_own_group_is_asked_in_v7_3() {
+        let found = asked("1x1x1 | 0[a* b]", |drawn| {
+            let group = drawn.sched.new_group(crate::TgId::ROOT, 1024 << 10, CPU, NOW);
+            for name in ["a", "b"] {
+                let task = drawn.task(name);
+                drawn.sched.move_task_to_group(task, group, NOW);
+            }
+            drawn.sched.rqs[CPU].need_resched = crate::NeedResched::default();
+            let a = drawn.task("a");
+            drawn.sched.set_nice(a, 1, NOW);
+        });
+        expect![[r#"
+            v4.13..v5.5: true
+            v5.18..v7.2: false
+            v7.3: true"#]]
+        .assert_eq(&found);
     }
 
     #[test]
