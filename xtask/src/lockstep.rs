@@ -37,7 +37,7 @@ const MACHINES: [(&str, usize); 10] = [
 ];
 
 /// Sets of loads, the last of them with all at once.
-const LOADS: [&str; 19] = [
+const LOADS: [&str; 22] = [
     "plain",
     "nohz",
     "sync,irq",
@@ -55,8 +55,11 @@ const LOADS: [&str; 19] = [
     "rt",
     "deadline",
     "exec",
+    "lazy",
+    "nohz,nice,groups,rt,lazy",
     "groups,deadline,rt",
     "all",
+    "all,lazy",
 ];
 
 /// The runs to make.
@@ -84,6 +87,7 @@ struct Done {
 pub fn lockstep(words: &[String]) -> Result<(), String> {
     let matrix = matrix(words)?;
     let cache = Cache::of_user().map_err(|error| error.to_string())?;
+    let loads: Vec<Loads> = matrix.loads.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
     let mut libraries = Vec::new();
     let mut controls = Vec::new();
     for (kernel, dir) in &matrix.trees {
@@ -92,24 +96,30 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
         let ours = if kernel.is_empty() { nearest(&tree) } else { kernel.clone() };
         let rules = |kernel: &str| prepared(kernel).map_err(|error| error.to_string());
         let library = Library::load(&built).map_err(|error| error.to_string())?;
+        let fits = loads.iter().map(|loads| loads.fit(&tree).is_ok()).collect::<Vec<bool>>();
         if let Some(before) = preset_before(&ours) {
-            controls.push((built.release.clone(), before.to_string(), rules(before)?, library.clone()));
+            controls.push((
+                built.release.clone(),
+                before.to_string(),
+                rules(before)?,
+                library.clone(),
+                fits.clone(),
+            ));
         }
-        libraries.push((built.release.clone(), ours.clone(), rules(&ours)?, library));
+        libraries.push((built.release.clone(), ours.clone(), rules(&ours)?, library, fits));
     }
     let trees = libraries.len();
     libraries.extend(controls);
     let mut places = Vec::new();
-    for tree in 0..libraries.len() {
+    for (tree, (.., fits)) in libraries.iter().enumerate() {
         for machine in 0..matrix.machines.len() {
-            for load in 0..matrix.loads.len() {
+            for load in (0..matrix.loads.len()).filter(|load| fits[*load]) {
                 places.extend((1..=matrix.seeds).map(|seed| (tree, machine, load, seed)));
             }
         }
     }
     let one = |&(tree, machine, load, seed): &(usize, usize, usize, u64)| -> Result<Done, String> {
         let (shape, tasks) = &matrix.machines[machine];
-        let loads: Loads = matrix.loads[load].parse()?;
         let plan = Plan {
             library: libraries[tree].3.clone(),
             rules: libraries[tree].2.clone(),
@@ -117,7 +127,7 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
             tasks: *tasks,
             steps: matrix.steps,
             seed,
-            loads,
+            loads: loads[load].clone(),
         };
         let ended = run(&plan).unwrap_or_else(|fault| {
             eprintln!("{} on {shape}, {}, seed {seed}: {fault}", libraries[tree].0, plan.loads);
@@ -258,7 +268,8 @@ fn cell<'a>(runs: impl Iterator<Item = &'a Done>) -> String {
         all += 1;
         equal += u32::from(run.ended.equal());
     }
-    format!("{equal} of {all}")
+    // A load that the tree is too old for.
+    if all == 0 { "-".into() } else { format!("{equal} of {all}") }
 }
 
 /// For each kernel, load and field: how often it was the first difference, and the earliest.

@@ -91,11 +91,13 @@ pub(crate) fn flags(build: &Build<'_>, config: &Path) -> Vec<String> {
     flags
 }
 
-/// The flags that contain no paths.
+/// The flags that contain no paths. The preemption model is chosen by keys, but not by Kconfig's word for that, which
+/// would want code that patches itself.
 fn plain_flags(build: &Build<'_>) -> Vec<String> {
     let plain = "-D__KERNEL__ -std=gnu11 -O2 -g1 -fPIC -fno-strict-aliasing -fno-common -fshort-wchar -fno-strict-overflow \
         -fno-builtin -ffreestanding -fno-delete-null-pointer-checks -fms-extensions -fno-stack-protector -fcf-protection=none \
-        -fasynchronous-unwind-tables -Werror=implicit-function-declaration -w -D__KBUILD_MODNAME=lab";
+        -fasynchronous-unwind-tables -Werror=implicit-function-declaration -w -D__KBUILD_MODNAME=lab \
+        -DCONFIG_HAVE_PREEMPT_DYNAMIC_KEY=1";
     let mut flags: Vec<String> = plain.split_whitespace().map(String::from).collect();
     for name in ["KBUILD_MODFILE", "KBUILD_MODNAME", "KBUILD_BASENAME"] {
         flags.push(format!("-D{name}=\"lab\""));

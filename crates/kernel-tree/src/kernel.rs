@@ -160,6 +160,18 @@ impl Kernel {
         self.raw.lab_resched(self.at(cpu)) != 0
     }
 
+    /// Carries out a pending request to reschedule, a lazy one too, as on the way to user mode. Returns whether another
+    /// task now runs.
+    pub fn resched_lazy(&mut self, cpu: CpuId) -> bool {
+        self.raw.lab_resched_lazy(self.at(cpu)) != 0
+    }
+
+    /// Switches from full to lazy preemption, as `preempt=lazy` does. Returns false if the kernel has no such model
+    /// (before 6.13).
+    pub fn set_preempt_lazy(&mut self) -> bool {
+        self.raw.lab_preempt_lazy() != 0
+    }
+
     /// The tick: `sched_tick()`, in an interrupt.
     pub fn tick(&mut self, cpu: CpuId) {
         self.raw.lab_tick(self.at(cpu));

@@ -86,6 +86,8 @@ functions! {
     lab_exit: fn(cpu: c_int);
     lab_yield: fn(cpu: c_int);
     lab_resched: fn(cpu: c_int) -> c_int;
+    lab_resched_lazy: fn(cpu: c_int) -> c_int;
+    lab_preempt_lazy: fn() -> c_int;
     lab_tick: fn(cpu: c_int);
     lab_ipi: fn(cpu: c_int);
     lab_timer: fn(cpu: c_int);

@@ -82,6 +82,11 @@ impl Tree {
         features(&fs::read_to_string(self.dir.join("kernel/sched/features.h")).unwrap_or_default())
     }
 
+    /// Whether it has lazy preemption: releases from 6.13 on.
+    pub fn has_preempt_lazy(&self) -> bool {
+        self.mentions("kernel/Kconfig.preempt", "config PREEMPT_LAZY")
+    }
+
     pub(crate) fn has(&self, file: &str) -> bool {
         self.dir.join(file).is_file()
     }

@@ -94,6 +94,8 @@ impl Pair {
         if theirs != ours {
             all.0.push(Difference { field: "curr", of: of(), kernel: name(theirs), ours: name(ours) });
         }
+        let lazy = (self.kernel.pending(cpu).resched_lazy(), self.sched.rqs[cpu].need_resched.lazy);
+        all.numbers(&of, &[("TIF_NEED_RESCHED_LAZY", lazy.0.into(), lazy.1.into())]);
         let theirs = self.kernel.cpu_state(cpu);
         let rq = &self.sched.rqs[cpu];
         let cfs = &self.sched.cfs_rqs[cpu.index()];

@@ -113,6 +113,13 @@ impl Generator {
         if meant(random, "exec", 20) {
             return Some(Operation::Exec { cpu });
         }
+        if meant(random, "lazy", 4) {
+            let asked = |cpu: &CpuId| pair.sched.rqs[*cpu].need_resched.lazy;
+            let asked: Vec<CpuId> = (0..nr_cpus).map(CpuId::from).filter(asked).collect();
+            if !asked.is_empty() {
+                return Some(Operation::ReschedLazy { cpu: random.of(&asked) });
+            }
+        }
         if meant(random, "deadline", 50) {
             let of = |runtime: u64, period: u64| Policy::Deadline { runtime, deadline: period, period };
             let policy = random.of(&[

@@ -3,8 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schedlab_kernel_tree::Tree;
+
+/// The load that changes the preemption model. It is not among "all".
+const LAZY: &str = "lazy";
+
 /// Names of loads, and what each adds.
-pub const LOADS: [(&str, &str); 18] = [
+pub const LOADS: [(&str, &str); 19] = [
     ("nohz", "idle CPUs stop their ticks and others balance for them"),
     ("sync", "wake-ups with the sync flag"),
     ("irq", "wake-ups from interrupts"),
@@ -23,6 +28,7 @@ pub const LOADS: [(&str, &str); 18] = [
     ("rt", "SCHED_FIFO and SCHED_RR"),
     ("deadline", "SCHED_DEADLINE"),
     ("exec", "tasks that execute another program, and are moved for that"),
+    (LAZY, "preempt=lazy, and CPUs that honour lazy requests (from 6.13 on)"),
 ];
 
 /// A set of loads.
@@ -34,6 +40,20 @@ impl Loads {
     pub fn has(&self, name: &str) -> bool {
         debug_assert!(LOADS.iter().any(|(known, _)| *known == name), "{name}");
         self.0.contains(&name)
+    }
+
+    /// Whether a tree has what the loads need.
+    ///
+    /// # Errors
+    /// A sentence that names what it lacks.
+    pub fn fit(&self, tree: &Tree) -> Result<(), String> {
+        if self.has(LAZY) && !tree.has_preempt_lazy() {
+            return Err(format!(
+                "Linux {} has no lazy preemption, so there is no load lazy for it",
+                tree.release()
+            ));
+        }
+        Ok(())
     }
 
     /// Each load alone, and the plain run.
@@ -57,7 +77,10 @@ impl FromStr for Loads {
         let mut loads = Loads::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "plain") {
             if part == "all" {
-                return Ok(Loads(LOADS.map(|(name, _)| name).into()));
+                let all = LOADS.iter().map(|(name, _)| *name);
+                let lazy = loads.has(LAZY).then_some(LAZY);
+                loads.0 = all.filter(|name| *name != LAZY).chain(lazy).collect();
+                continue;
             }
             let Some((name, _)) = LOADS.iter().find(|(name, _)| *name == part) else {
                 let names: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
@@ -87,10 +110,12 @@ mod tests {
         assert_eq!("nohz, nice".parse::<Loads>().unwrap().to_string(), "nohz,nice");
         assert_eq!("plain".parse::<Loads>().unwrap().to_string(), "plain");
         assert!("quota".parse::<Loads>().unwrap().has("groups"));
+        let lazy = |text: &str| text.parse::<Loads>().unwrap().has("lazy");
+        assert_eq!(["all", "all,lazy", "lazy,all"].map(lazy), [false, true, true]);
         assert_eq!(
             "nhz".parse::<Loads>().unwrap_err(),
             "there is no load \"nhz\"; known are plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, \
-             shares, quota, idle-groups, slice, freq, batch, rt, deadline, exec"
+             shares, quota, idle-groups, slice, freq, batch, rt, deadline, exec, lazy"
         );
     }
 }

@@ -22,6 +22,8 @@ pub enum Operation {
     Fork { cpu: CpuId, kthread: bool },
     /// The current task sleeps.
     Sleep { cpu: CpuId },
+    /// The CPU honours a request to reschedule, a lazy one too, as a task does on its way to user mode.
+    ReschedLazy { cpu: CpuId },
     /// A task is woken.
     Wake { cpu: CpuId, task: usize, sync: bool, in_irq: bool },
     /// The current task yields.
@@ -65,6 +67,7 @@ impl fmt::Display for Operation {
                 write!(f, "CPU {} forks a {}", cpu.0, if *kthread { "kernel thread" } else { "task" })
             }
             Operation::Sleep { cpu } => write!(f, "the task on CPU {} sleeps", cpu.0),
+            Operation::ReschedLazy { cpu } => write!(f, "CPU {} honours a lazy request", cpu.0),
             Operation::Wake { cpu, task, sync, in_irq } => {
                 let how = match (sync, in_irq) {
                     (false, false) => "",

@@ -218,6 +218,7 @@ impl Pair {
                 self.leave(*cpu, operation)
             }
             Operation::Exec { cpu } => self.exec(*cpu),
+            Operation::ReschedLazy { cpu } => self.resched_lazy(*cpu),
             Operation::Nice { cpu, task, nice } if self.lives(*task) => {
                 let (ours, theirs) = self.tasks[*task];
                 self.kernel.set_nice(*cpu, theirs, *nice);

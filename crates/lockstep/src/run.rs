@@ -54,10 +54,15 @@ impl Plan {
     /// Both sides, at the start.
     ///
     /// # Panics
-    /// The machine is too large for a library: it was booted before.
+    /// The machine is too large for a library: it was booted before. The loads do not [`Loads::fit`] the tree.
     pub(crate) fn pair(&self) -> Pair {
         let kernel = self.library.boot(&self.machine).unwrap_or_else(|error| panic!("{error}"));
-        Pair::new(kernel, &self.machine, &self.rules, self.seed, self.loads.has("nohz"))
+        let (mut kernel, mut rules) = (kernel, self.rules.clone());
+        if self.loads.has("lazy") {
+            assert!(kernel.set_preempt_lazy(), "Linux {} has no lazy preemption", kernel.release());
+            rules.switch("preempt=lazy").expect("every kernel has this switch");
+        }
+        Pair::new(kernel, &self.machine, &rules, self.seed, self.loads.has("nohz"))
     }
 }
 

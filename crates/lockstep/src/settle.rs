@@ -88,7 +88,7 @@ impl Pair {
 
     fn reschedule(&mut self, cpu: CpuId) -> bool {
         let theirs = self.kernel.pending(cpu).resched();
-        let ours = self.sched.rqs[cpu].need_resched.any();
+        let ours = self.sched.rqs[cpu].need_resched.full;
         if theirs != ours {
             let of = format!("CPU {}", cpu.0);
             self.differs("what came before", "need_resched", of, theirs.to_string(), ours.to_string());
@@ -99,6 +99,19 @@ impl Pair {
         self.kernel.resched(cpu);
         self.schedule(cpu, Deactivate::Preempted);
         self.after(&format!("schedule() on CPU {}", cpu.0));
+        true
+    }
+
+    /// The request is only a lazy one, as a full one is honoured as soon as it can be. A kernel thread, which never goes
+    /// to user mode, waits for the tick.
+    pub(crate) fn resched_lazy(&mut self, cpu: CpuId) -> bool {
+        let rq = &self.sched.rqs[cpu];
+        let Some(task) = rq.curr.task().filter(|_| rq.need_resched.lazy) else { return false };
+        if self.sched.task(task).kthread {
+            return false;
+        }
+        self.kernel.resched_lazy(cpu);
+        self.schedule(cpu, Deactivate::Preempted);
         true
     }
 

@@ -2,7 +2,7 @@
 //! toggled they are not.
 
 use schedlab_kernel_tree::{Cache, Library, Tree};
-use schedlab_lockstep::{Plan, Story, nearest, prepared, run, shrink};
+use schedlab_lockstep::{Operation, Plan, Story, nearest, prepared, run, shrink};
 use schedlab_topology::Topology;
 
 fn plan(loads: &str, with: &str) -> Option<Plan> {
@@ -31,6 +31,20 @@ fn a_tree_and_its_rules_are_equal() {
         assert!(ended.equal(), "{loads}: after {}: {}", ended.at_work, ended.differ[0]);
         assert!(ended.counts.wakeups > 100 && ended.counts.states > 1000, "{:?}", ended.counts);
     }
+}
+
+#[test]
+fn lazy_requests_are_equal_and_are_honoured() {
+    let Some(plan) = plan("lazy", "") else { return };
+    let plan = Plan { tasks: 40, steps: 3000, ..plan };
+    let tree = Tree::open(std::env::var_os("SCHEDLAB_TREE").unwrap().as_ref()).unwrap();
+    if let Err(why) = plan.loads.fit(&tree) {
+        return eprintln!("skipped: {why}");
+    }
+    let ended = run(&plan).unwrap();
+    assert!(ended.equal(), "after {}: {}", ended.at_work, ended.differ[0]);
+    let honoured = ended.operations.iter().filter(|of| matches!(of, Operation::ReschedLazy { .. })).count();
+    assert!(honoured > 20, "{honoured}");
 }
 
 #[test]

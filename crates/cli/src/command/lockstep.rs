@@ -21,6 +21,7 @@ pub fn run_both(args: &Lockstep) -> Result<Status, Error> {
     let kernel = args.kernel.clone().unwrap_or_else(|| nearest(&tree));
     let rules = prepared(&kernel)?;
     let loads: Loads = args.load.parse().map_err(Error::new)?;
+    loads.fit(&tree).map_err(Error::new)?;
     let machine = machine(&args.machine)?.topology;
     let built = Cache::of_user()?.build(&tree, &mut |step| eprintln!("{step}"))?;
     let plan = Plan {

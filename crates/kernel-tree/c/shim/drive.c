@@ -202,6 +202,39 @@ int lab_resched(int cpu)
 	return lab_current != p;
 }
 
+/* As exit_to_user_mode_loop() does. */
+int lab_resched_lazy(int cpu)
+{
+	struct task_struct *p;
+
+	lab_enter(cpu);
+	p = lab_current;
+	if (is_idle_task(p) || !(lab_pending(cpu) & (LAB_RESCHED | LAB_RESCHED_LAZY)))
+		return 0;
+	schedule();
+	lab_settle();
+	lab_idles();
+	return lab_current != p;
+}
+
+#ifdef CONFIG_PREEMPT_DYNAMIC
+/* Nobody asks: it is the driver that says when a CPU returns from an interrupt. */
+DEFINE_STATIC_KEY_TRUE(sk_dynamic_irqentry_exit_cond_resched);
+#endif
+
+int lab_preempt_lazy(void)
+{
+#ifdef CONFIG_PREEMPT_DYNAMIC
+	int mode = sched_dynamic_mode("lazy");
+
+	if (mode >= 0)
+		sched_dynamic_update(mode);
+	return mode >= 0;
+#else
+	return 0;
+#endif
+}
+
 void lab_tick(int cpu)
 {
 	lab_enter(cpu);
