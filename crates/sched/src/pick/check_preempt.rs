@@ -389,6 +389,11 @@ impl Sched {
             }
         }
         let cfs = self.line_of(se);
+        if self.nr_competing(cfs) == 0 {
+            // The running entity sleeps, and the only other one slept too and has left.
+            then.lower = self.kernel.has(Feature::RunToParity).then_some(se);
+            return keep(Reason::KeepForkOrDelayed).with(then);
+        }
         let (picked, reason) = match then.next_buddy {
             // The mark set above would be found by the pick.
             Some(buddy) if self.picks_buddy(cfs, buddy) => (buddy, Reason::PickNextBuddy),

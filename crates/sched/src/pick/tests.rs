@@ -3,11 +3,12 @@
 use alloc::string::ToString;
 
 use expect_test::{Expect, expect};
+use schedlab_units::Time;
 
 use crate::drawing::by_kernel;
 use crate::lab::Lab;
 use crate::pick::drawn::{CFS, CPU, draw};
-use crate::{NICE_0_LOAD, NewTask, SeId, TgId, wf};
+use crate::{DequeueFlags, NICE_0_LOAD, NewTask, Protection, SeId, TgId, wf};
 
 fn check_pick(with: &str, drawing: &str, expected: Expect) {
     expected.assert_eq(&by_kernel(with, |kernel| draw(kernel, drawing).pick()));
@@ -661,4 +662,27 @@ fn the_tasks_of_an_idle_group_make_way_since_v5_15() {
         v5.18..v7.2: PREEMPT_SCHED_IDLE
         v7.3: KEEP_PROTECTED"#]]
     .assert_eq(&by_kernel("", wakes));
+}
+
+#[test]
+fn a_sleeper_that_is_pulled_alone_leaves_when_it_is_asked_about() {
+    // A CPU whose task sleeps pulls a sleeper with a shorter slice, and nothing else is queued.
+    let asked = |kernel: &str| {
+        let mut drawn = draw(kernel, "a* v=0 d=3 protected | b v=1 d=4 slice=1 delayed");
+        if drawn.sched.kernel.rules.protection != Protection::MinSlice {
+            return "-".to_string();
+        }
+        let (a, b) = (drawn.task("a"), drawn.task("b"));
+        let sleeps = DequeueFlags { sleep: true, ..DequeueFlags::default() };
+        assert!(drawn.sched.deactivate(a, sleeps, Time(0)), "a is owed service, so it leaves");
+        let decision = drawn.sched.wakeup_preempt(CPU, b, 0);
+        let (queued, a) = (drawn.sched.cfs(CFS).nr_queued, drawn.sched.se(SeId(a.0)));
+        let protected = a.vprot.wrapping_sub(a.vruntime) as i64;
+        alloc::format!("{}, {queued} queued, a protected for {protected}", decision.reason.name())
+    };
+    expect![[r#"
+        v4.13..v6.12: -
+        v7.2: KEEP_FORK_OR_DELAYED, 0 queued, a protected for -1
+        v7.3: KEEP_FORK_OR_DELAYED, 1 queued, a protected for 1000000"#]]
+    .assert_eq(&by_kernel("", asked));
 }
