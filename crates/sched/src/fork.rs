@@ -41,8 +41,11 @@ impl Sched {
         };
         let mut task = Task::new(spec, cpu);
         if let Some(parent) = parent {
-            // The rest of task_struct is copied, wakee statistics with it.
+            // The rest of task_struct is copied, wakee statistics with it. The parameters of a deadline task are
+            // cleared (__dl_clear_params()), but what is left of its runtime, and until when, is not.
             let parent = self.task(parent);
+            task.dl_runtime = parent.dl_runtime;
+            task.dl_deadline = parent.dl_deadline;
             task.wakee_flips = parent.wakee_flips;
             task.wakee_flip_decay = parent.wakee_flip_decay;
             task.last_wakee = parent.last_wakee;

@@ -525,6 +525,28 @@ mod tests {
     }
 
     #[test]
+    fn a_child_of_a_task_that_left_the_class_has_its_budget_until_the_deadline() {
+        let found = by_kernel("", |kernel| {
+            let (mut lab, task) = lab_with(kernel, 5, 10, 10);
+            let policy = lab.sched.task(task).policy;
+            let deadline = lab.sched.task(task).dl_deadline;
+            lab.run(2 * MS);
+            lab.sched.set_policy(CpuId(0), task, Policy::Normal, lab.time());
+            let children = [0, 10 * MS].map(|later| {
+                lab.run(later);
+                let child = lab.hog("child", 0);
+                lab.sched.set_policy(CpuId(0), child, policy, lab.time());
+                let entry = lab.sched.task(child);
+                let until = (entry.dl_deadline - deadline) / MS;
+                lab.sched.set_policy(CpuId(0), child, Policy::Normal, lab.time());
+                format!("{} us until {until} ms after", lab.sched.task(child).dl_runtime / 1000)
+            });
+            children.join(", ")
+        });
+        expect!["v4.13..v7.3: 3000 us until 0 ms after, 5000 us until 12 ms after"].assert_eq(&found);
+    }
+
+    #[test]
     fn another_budget_asks_for_a_switch_or_not_as_long_as_the_deadline_stays() {
         let found = by_kernel("", |kernel| {
             let (mut lab, task) = lab_with(kernel, 5, 20, 20);
