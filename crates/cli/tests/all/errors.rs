@@ -141,7 +141,7 @@ fn an_unknown_model() {
         "\"hogs\"",
         "\"hoggs\"",
         expect![[r#"
-            schedlab: s.toml:6:9: "model": there is no model "hoggs"; there are "barrier", "batch", "copies", "dbench", "events", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "netperf", "periodic", "ping", "pipes", "schbench", "sleepers", "spawn", "spinners", "stream", "sysbench", "token"
+            schedlab: s.toml:6:9: "model": there is no model "hoggs"; there are "barrier", "batch", "copies", "dbench", "events", "fork-storm", "hackbench", "hogs", "io", "kernbench", "oltp", "netperf", "periodic", "ping", "pipes", "schbench", "sleepers", "spawn", "spinners", "stream", "sysbench", "tbench", "token"
         "#]],
     );
 }
