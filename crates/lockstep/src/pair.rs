@@ -233,10 +233,12 @@ impl Pair {
                 if entry.se.custom_slice && matches!(policy, Policy::Normal | Policy::Batch) {
                     parameters[0] = entry.se.slice;
                 }
-                self.kernel.set_policy(*cpu, theirs, number, prio, parameters).is_ok_and(|()| {
-                    self.sched.set_policy(*cpu, ours, *policy, now);
-                    true
-                })
+                match self.kernel.set_policy(*cpu, theirs, number, prio, parameters) {
+                    Ok(()) => self.sched.set_policy(*cpu, ours, *policy, now),
+                    // Without bandwidth for a deadline task, the kernel refuses after it has read the clock.
+                    Err(_) => self.sched.update_rq_clock(self.sched.task(ours).cpu, now),
+                }
+                true
             }
             Operation::Affinity { cpu, task, mask } => self.lives(*task) && self.affinity(*cpu, *task, mask),
             Operation::Group { cpu, parent, shares } => {

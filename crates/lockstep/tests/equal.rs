@@ -34,6 +34,15 @@ fn a_tree_and_its_rules_are_equal() {
 }
 
 #[test]
+fn a_refused_deadline_reads_the_clock() {
+    let Some(plan) = plan("deadline", "") else { return };
+    // One CPU has no bandwidth for so many deadline tasks.
+    let machine = Topology::preset_or_regular("1x1x1").unwrap();
+    let ended = run(&Plan { machine, tasks: 60, steps: 3000, seed: 1, ..plan }).unwrap();
+    assert!(ended.equal(), "after {}: {}", ended.at_work, ended.differ[0]);
+}
+
+#[test]
 fn lazy_requests_are_equal_and_are_honoured() {
     let Some(plan) = plan("lazy", "") else { return };
     let plan = Plan { tasks: 40, steps: 3000, ..plan };
