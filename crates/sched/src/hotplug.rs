@@ -101,13 +101,14 @@ impl Sched {
         self.enable_runtime(cpu);
     }
 
-    /// Moves every task that is queued on a CPU that leaves; a task all of whose CPUs are
+    /// Moves every task that is queued on a CPU that leaves, except its stopper; a task all of whose CPUs are
     /// gone may run anywhere from then on.
     fn move_tasks_away(&mut self, cpu: CpuId, now: Time) {
         let tasks: Vec<TaskId> = (0..self.tasks.len() as u32)
             .map(TaskId)
             .filter(|&task| self.task(task).cpu == cpu && self.task(task).on_rq)
             .filter(|&task| self.rqs[cpu].curr != Curr::Task(task) && !self.task(task).is_per_cpu_kthread())
+            .filter(|&task| self.rqs[cpu].stop != Some(task))
             .collect();
         for task in tasks {
             let to = self.select_fallback_rq(task);
@@ -180,6 +181,21 @@ mod tests {
         let placement =
             lab.sched.decide_wakeup(&wakeup, Time(lab.now), None).placement.expect("a CPU is chosen");
         format!("cpu {} {}", placement.cpu.0, placement.reason.name())
+    }
+
+    /// A damaged recording may show a stopper that is not bound to its CPU; the other CPU has one of its own.
+    #[test]
+    fn the_stopper_of_a_cpu_that_dies_stays() {
+        let mut lab = Lab::new("v6.12", "1x1x2");
+        let spec = NewTask { policy: Policy::Stop, ..lab.spec() };
+        let stoppers = [0, 1].map(|cpu| {
+            let stopper = lab.sched.new_task(&spec, None, lab.time());
+            lab.sched.set_task_cpu(stopper, CpuId(cpu), MigrationCause::Affinity, lab.time());
+            lab.sched.activate(stopper, CpuId(cpu), crate::EnqueueFlags::default(), lab.time());
+            stopper
+        });
+        lab.sched.cpu_dying(CpuId(0), lab.time());
+        assert_eq!(stoppers.map(|stopper| lab.sched.task(stopper).cpu), [CpuId(0), CpuId(1)]);
     }
 
     #[test]
