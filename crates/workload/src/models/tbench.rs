@@ -37,11 +37,11 @@ params! {
     Tbench = "tbench" {
         /// Clients, and as many servers.
         clients: u32 = 1,
-        /// Work of a client for an operation: it reads a line of the load file and takes it apart.
+        /// Work of a client for an operation: it parses a line of the load file.
         client_work: Duration = Duration::micros(1),
         /// Work of a server for a packet.
         server_work: Duration = Duration::nanos(100),
-        /// The way of a packet through the network stack, as for netperf over TCP.
+        /// Time of a packet in the network stack, as for netperf over TCP.
         stack: Duration = Duration::nanos(2_500),
         /// Bytes that a socket holds.
         socket_bytes: u32 = 212_992,
