@@ -92,7 +92,7 @@ impl Tree {
     }
 
     /// Whether one of its files contains a word: stable kernels backport changes, so the version is not enough.
-    pub(crate) fn mentions(&self, file: &str, word: &str) -> bool {
+    pub fn mentions(&self, file: &str, word: &str) -> bool {
         fs::read(self.dir.join(file)).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word))
     }
 

@@ -4,7 +4,6 @@
 //! After a tree was opened, it is known by its string: a [`Kernel`] with that name runs its code.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -154,12 +153,9 @@ fn nearest(tree: &Tree) -> Kernel {
         names.iter().filter(|name| Kernel::version(name).is_some_and(|v| v <= (version, patch)));
     let mut kernel = Kernel::parse(not_after.next_back().unwrap_or(&names[0])).expect("a name that is known");
     let mut name = kernel.name.clone();
-    let mentions = |file: &str, word: &str| {
-        fs::read_to_string(tree.dir().join(file)).is_ok_and(|text| text.contains(word))
-    };
     let mut parts =
         ["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", "NO_SCHED_CACHE"].map(String::from).to_vec();
-    if mentions("kernel/sched/sched.h", "zero_vruntime") {
+    if tree.mentions("kernel/sched/sched.h", "zero_vruntime") {
         parts.push("AVG_REFERENCE=zero_vruntime".into());
     }
     if (version, patch) >= (6, 13) {
