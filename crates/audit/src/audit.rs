@@ -13,7 +13,6 @@ use crate::follow::grouping::{Grouping, is_session};
 use crate::follow::leaving;
 use crate::follow::pairing::{Known, Pairing, by_itself};
 use crate::follow::runtime;
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::arrival::Asked;
 use crate::judge::balance::Moved;
@@ -25,6 +24,7 @@ use crate::report::counts::AuditReport;
 use crate::report::listener::Listener;
 use crate::report::probe::Comparison;
 use crate::report::verdict::Decision;
+use crate::unknown::Shadow;
 use crate::unknown::list::Reading;
 use schedlab_recording::Steady;
 
@@ -100,8 +100,7 @@ impl<S: Listener> Audit<S> {
         self.report.carried = self.compared.facts();
         let shadow = &self.shadow;
         self.report.unseen_switches = shadow.unseen_switches;
-        let first_born = shadow.first_born.as_ref();
-        self.report.inherited = first_born.map(|(flips, born)| shadow.guesses.inherited(flips, *born));
+        self.report.inherited = shadow.learned.family.inherited();
         (self.report, self.sink)
     }
 

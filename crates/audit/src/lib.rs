@@ -21,7 +21,6 @@ mod report;
 mod shadow_tests;
 mod unknown;
 
-pub use follow::flips::Inherited;
 pub use judge::Audit;
 pub use options::Options;
 pub use report::contested::{Contest, Contested};
@@ -31,3 +30,4 @@ pub use report::probe::{Carried, CarriedFacts};
 pub use report::verdict::{Answer, Choice, Decision, Numbers, Possible, Verdict};
 pub use unknown::list::{Reading, Unknown};
 pub use unknown::otherwise::{Fact, Nearest, Otherwise};
+pub use unknown::wakee_flips::Inherited;

@@ -31,11 +31,11 @@ impl Averages {
         self.with(others, |average, other| average.max(other + 1)).with(most, u64::min)
     }
 
-    pub(super) fn each(self, change: impl Fn(u64) -> u64) -> Averages {
+    pub fn each(self, change: impl Fn(u64) -> u64) -> Averages {
         Averages { load: change(self.load), runnable: change(self.runnable), util: change(self.util) }
     }
 
-    pub(super) fn with(self, other: Averages, join: impl Fn(u64, u64) -> u64) -> Averages {
+    pub fn with(self, other: Averages, join: impl Fn(u64, u64) -> u64) -> Averages {
         Averages {
             load: join(self.load, other.load),
             runnable: join(self.runnable, other.runnable),

@@ -11,11 +11,12 @@ use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{Duration, Time};
 
 use crate::follow::shadow::Shadow;
+use crate::follow::watch::Watch;
 
 /// A charge that comes later than this does not belong to the tick.
 const PATIENCE: Duration = Duration::micros(100);
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// Handles a tick of a CPU: at once, or together with the charge of the running task.
     pub fn tick_in_turn(&mut self, cpu: CpuId, at: Time) {
         self.come_due(|due, _| due == cpu);
@@ -62,7 +63,7 @@ mod tests {
     /// Whether the tick of CPU 0 at 1.004 still waits when an event comes, and after its charge was processed.
     fn waits(line: &str) -> [bool; 2] {
         let us = |us: u64| Time(1_000_000_000 + us * 1000);
-        let (mut shadow, task) = Shadow::with_one("v6.12", us(100));
+        let (mut shadow, task) = <Shadow>::with_one("v6.12", us(100));
         crate::follow::runtime::charge(&mut shadow, task, 1, None, us(1000));
         let Some(Ok(Record::Event(event))) = ftrace::Reader::new(line.as_bytes()).next() else {
             panic!("{line}")

@@ -9,13 +9,10 @@ use schedlab_topology::CpuId;
 use schedlab_units::{Duration, TaskId, Time};
 
 use crate::follow::shadow::Shadow;
+use crate::follow::watch::Watch;
 
 /// How much a time span between events may differ from what the kernel charged, ns.
 const EVENT_ERROR: u64 = 5_000;
-
-/// Error of virtual times under EEVDF where the recording contains all charges, ns. An average is rounded relative to a
-/// base that moves at updates which leave no event, and each task placed by that average keeps the error.
-const ROUNDING: u64 = 64;
 
 /// A group's weight may be off by this fraction (1/16): averages are off by more than a twentieth in one sample of
 /// four.
@@ -34,26 +31,13 @@ const ERROR_MAX: u64 = 10_000_000;
 /// assumed.
 const PRIORITY_DELAY: Duration = Duration::millis(2);
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// How far the virtual time of an entity may be off.
     pub fn error_of(&self, se: SeId) -> u64 {
         if se.is_task() {
             return self.known(TaskId(se.0)).vruntime_error;
         }
         self.group_errors.get(&se).copied().unwrap_or(0)
-    }
-
-    /// How far the virtual time of an entity is likely to be off. The upper bound of its errors grows with each switch,
-    /// but picks and preemption answers correct a time that is off by more than they allow, so a CPU that loses its
-    /// turn at a bad moment is noticed before that happens often. A task's charges are therefore likely to be off by
-    /// one turn at most. The error from before the recording is added, and so is the one left by a change of weight.
-    pub fn likely_error(&self, se: SeId) -> u64 {
-        let most = self.error_of(se);
-        if self.sched.se(se).parent.is_some() || !se.is_task() || self.runtime_told {
-            return most;
-        }
-        let turn = calc_delta_fair(self.slack.time().0, &self.sched.se(se).load);
-        most.min(turn + self.known(TaskId(se.0)).lag_error)
     }
 
     fn error_mut(&mut self, se: SeId) -> &mut u64 {
@@ -65,7 +49,7 @@ impl Shadow {
 
     /// Adds an error to that of an entity. Errors are independent, so their squares are added; but where sleepers may
     /// stay queued and it is unknown which did, each error causes the next, and the errors themselves are added.
-    fn add_error(&mut self, se: SeId, error: u64) {
+    pub fn add_error(&mut self, se: SeId, error: u64) {
         if error == 0 {
             return;
         }
@@ -78,16 +62,6 @@ impl Shadow {
         let sum =
             if leads_on { before + error } else { square(before).saturating_add(square(error)).isqrt() };
         *known = sum.min(most);
-    }
-
-    /// The error that is assumed for an entity's virtual time: the likely one, or the largest one where nothing is
-    /// inferred from it.
-    pub fn trusted_error(&self, se: SeId) -> u64 {
-        if self.trusts {
-            return self.likely_error(se);
-        }
-        let rounds = self.runtime_told && self.sched.kernel.rules.policy == FairPolicy::Eevdf;
-        self.error_of(se) + if rounds { ROUNDING } else { 0 }
     }
 
     /// The error of a queue's average that follows from the errors of its members.
@@ -118,14 +92,8 @@ impl Shadow {
         lag > error
     }
 
-    /// Whether an entity has had more than its share of service whatever the errors are, so that it is not picked.
-    pub fn is_surely_ahead(&self, se: SeId) -> bool {
-        let (lag, error) = self.lag_of(se);
-        lag < -error
-    }
-
     /// The lag of an entity and how far it may be off.
-    fn lag_of(&self, se: SeId) -> (i64, i64) {
+    pub fn lag_of(&self, se: SeId) -> (i64, i64) {
         let cfs = self.sched.cfs_rq_of(se);
         let lag = self.sched.avg_sums(cfs).average().wrapping_sub(self.sched.se(se).vruntime) as i64;
         (lag, (self.error_of(se) + self.average_error(cfs)) as i64)
@@ -199,11 +167,7 @@ impl Shadow {
     /// A task began to run at a switch that read the clock at some time within `held` before its event.
     pub fn begins(&mut self, task: TaskId, held: Duration) {
         self.charged_about(task, held.0);
-        if self.known(task).yields() && self.sched.kernel.rules.policy == FairPolicy::Eevdf {
-            // A task that yields and is picked again leaves no event, but has given up a turn.
-            let entity = &self.sched.task(task).se;
-            self.add_error(SeId(task.0), calc_delta_fair(entity.slice, &entity.load));
-        }
+        W::begins(self, task);
     }
 
     /// A virtual time was so far off that the error bound did not explain what happened. Something left no event, and

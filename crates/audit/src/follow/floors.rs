@@ -9,12 +9,13 @@ use schedlab_sched::{CfsRqId, Feature, MIN_VRUNTIME_START, SeId};
 use schedlab_units::TaskId;
 
 use crate::follow::shadow::Shadow;
+use crate::follow::watch::Watch;
 
 /// How far values derived from a floor may be off, ns: before a task's first recorded charge, its time is computed from
 /// event times.
 const ROUNDED: u64 = 20_000;
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// A charge shows the virtual time that a task has reached.
     pub fn come_to(&mut self, task: TaskId, vruntime: u64) {
         let se = SeId(task.0);
@@ -27,7 +28,7 @@ impl Shadow {
         let is_first = !self.floors_told.contains_key(&cfs);
         if is_first || by_floor && (off as i64).unsigned_abs() > ROUNDED {
             let told =
-                |shadow: &Shadow, se: SeId| se.is_task() && shadow.known(TaskId(se.0)).told_on == Some(cfs);
+                |shadow: &Self, se: SeId| se.is_task() && shadow.known(TaskId(se.0)).told_on == Some(cfs);
             let stay: Vec<SeId> = self.sched.members(cfs).filter(|&se| told(self, se)).collect();
             self.sched.shift_virtual_times(cfs, off, &stay);
         } else if off != 0 {
@@ -79,7 +80,7 @@ mod tests {
 
     /// A running task that was not placed at the floor.
     fn runs() -> (Shadow, TaskId) {
-        let (mut shadow, task) = Shadow::with_one("v6.1", Time(1_000_000_000));
+        let (mut shadow, task) = <Shadow>::with_one("v6.1", Time(1_000_000_000));
         shadow.known_mut(task).by_floor = false;
         (shadow, task)
     }

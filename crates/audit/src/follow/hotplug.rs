@@ -9,8 +9,9 @@ use schedlab_trace::{Event, Hotplug};
 use schedlab_units::Pid;
 
 use crate::follow::shadow::Shadow;
+use crate::follow::watch::Watch;
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// A CPU goes one step on its way offline or online.
     pub fn hotplug(&mut self, cpu: CpuId, step: Hotplug, event: &Event) {
         let now = event.time;

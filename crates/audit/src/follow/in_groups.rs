@@ -12,9 +12,10 @@ use schedlab_units::{Pid, TaskId, Time};
 
 use super::grouping::InGroups;
 use super::shadow::Shadow;
+use super::watch::Watch;
 use schedlab_recording::moves_with;
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// The groups of a task at its first event: the listed ones, or its parent's, unless it was moved before.
     pub fn groups_of(&mut self, pid: Pid, comm: &Comm, parent: Option<TaskId>) -> InGroups {
         let mut groups = match parent {

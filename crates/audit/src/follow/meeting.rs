@@ -10,7 +10,7 @@ use schedlab_units::{Pid, TaskId, Time};
 use crate::follow::charged::Charged;
 use crate::follow::pairing::LaterPrio;
 use crate::follow::shadow::{Known, Shadow};
-use crate::follow::sync_flags::SyncFlags;
+use crate::follow::watch::Watch;
 use schedlab_recording::PolicyKind;
 
 /// The policy assumed for a deadline task: no event shows its budget, so it never runs out here.
@@ -37,7 +37,7 @@ fn nice_of(prio: i32) -> Option<i8> {
     (100..140).contains(&prio).then(|| (prio - USUAL_PRIO) as i8)
 }
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// The task of an event. It is created at its first event, asleep on `cpu` until then.
     #[inline]
     pub fn task(&mut self, pid: Pid, comm: &Comm, prio: Option<i32>, cpu: CpuId, now: Time) -> TaskId {
@@ -153,7 +153,6 @@ impl Shadow {
             bound,
             lived_before: parent.is_none(),
             recent_known: parent.is_some(),
-            flips: parent.and_then(|parent| self.known(parent).flips),
             newborn: kthreadd,
             first_run: parent.is_some(),
             later_prio: None,
@@ -169,12 +168,11 @@ impl Shadow {
             charged: Charged::default(),
             handed_over: false,
             plainly_woken: false,
-            sync_flags: SyncFlags::default(),
             may_stay: None,
             beside_sleeper: false,
             seen_on: CpuMask::new(nr_cpus),
-            left_early: 0,
             groups,
+            learned: W::OfTask::default(),
         };
         let task = match place {
             Some(place) => {
@@ -330,15 +328,12 @@ impl Shadow {
 
     /// A task is born on its parent's CPU, with its parent's priority if no event shows its own; it waits to be woken.
     pub fn fork(&mut self, parent: TaskId, child: Pid, comm: &Comm, prio: Option<i32>, now: Time) -> TaskId {
-        // The first task to fork is the ancestor of the recorded workload; kthreadd never is.
-        if !self.family && self.known(parent).pid != KTHREADD {
-            self.family = true;
-            let flips = self.guesses.ancestor();
-            self.first_born = Some((flips, self.sched.jiffies(now)));
-            self.known_mut(parent).flips = Some(flips);
+        if self.known(parent).pid != KTHREADD {
+            W::forks(self, parent, now);
         }
         self.ended_unseen(child, now);
         let task = self.make(child, comm, Some(parent), prio, now);
+        W::born(self, task, parent);
         self.generation += 1;
         task
     }

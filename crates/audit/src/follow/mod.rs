@@ -1,36 +1,24 @@
 //! The shadow: a scheduler that is kept in step with a recording. It knows no verdict and supposes nothing.
 
 pub mod averages;
-pub mod bounds;
-pub mod budget_timers;
-pub mod budgets;
 pub mod charged;
 pub mod clocks;
 pub mod dead;
 pub mod due_ticks;
 pub mod errors;
-pub mod exit_latency;
-pub mod flips;
 pub mod floors;
 pub mod grouping;
 pub mod hotplug;
-pub mod idle_states;
 pub mod in_groups;
 pub mod leaving;
 pub mod meeting;
 pub mod pairing;
-pub mod passes;
 pub mod pids;
 pub mod queues;
-pub mod quota;
 pub mod running;
 pub mod runtime;
-pub mod scan_limits;
 pub mod shadow;
 pub mod slack;
-pub mod sync_flags;
-pub mod turn;
-pub mod turns;
 pub(crate) mod unmoved;
 pub mod unseen;
-pub mod yields;
+pub mod watch;

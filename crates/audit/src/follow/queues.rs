@@ -9,11 +9,12 @@ use crate::follow::averages::Averages;
 use crate::follow::clocks::Clock;
 use crate::follow::running::{self, Arrived};
 use crate::follow::shadow::Shadow;
+use crate::follow::watch::Watch;
 
 /// Utilisation assumed for a task that was running when the recording began; it is unlikely to be zero.
 const UTIL_BEFORE: u64 = 256;
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// Makes sure that a CPU runs the task that an event names as running. It nearly always does.
     #[inline]
     pub fn sync_curr(&mut self, cpu: CpuId, pid: Pid, comm: &Comm, now: Time) {
@@ -62,7 +63,7 @@ impl Shadow {
 
     /// A task joins the queue of a CPU without any decision that was seen.
     pub fn join(&mut self, task: TaskId, cpu: CpuId, now: Time) {
-        self.replenish(task, now);
+        W::joins(self, task, now);
         let on = self.sched.task(task).cpu;
         if self.sched.task(task).on_rq {
             if on == cpu && !self.sched.task(task).se.sched_delayed {
@@ -130,52 +131,6 @@ impl Shadow {
         self.sched.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now);
         self.known_mut(task).may_stay = (!special && !owed).then_some(now);
         self.generation += 1;
-    }
-
-    /// Whether a sleeping task may still be queued: it may not have been owed service when it fell asleep, and its CPU
-    /// has not been idle since, which would have dequeued it.
-    pub fn may_be_queued(&self, task: TaskId) -> bool {
-        self.known(task)
-            .may_stay
-            .is_some_and(|since| since > self.clocks.went_idle(self.sched.task(task).cpu))
-    }
-
-    /// Whether a task that was switched out may still be on its CPU. The CPU finishes the switch a little after the
-    /// event, and has not acted since.
-    pub fn may_be_on_cpu(&self, task: TaskId, now: Time) -> bool {
-        let (left, cpu) = (self.known(task).left, self.sched.task(task).cpu);
-        self.clocks.acted(cpu) <= left && now.since(left) <= self.slack.time()
-    }
-
-    /// Sleepers on some CPUs of which it is uncertain whether they are still queued, and whether they are queued here.
-    pub fn doubtful_sleepers(&self, on: impl Fn(CpuId) -> bool) -> Vec<(TaskId, bool)> {
-        let tasks = (0..self.known.len() as u32).map(TaskId);
-        tasks
-            .filter_map(|task| match self.sched.task(task) {
-                entry if !on(entry.cpu) => None,
-                entry if entry.se.sched_delayed => Some((task, true)),
-                entry if !entry.on_rq && self.may_be_queued(task) => Some((task, false)),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// Dequeues a delayed sleeper, or queues it again if it is not queued.
-    pub fn turn_sleeper(&mut self, task: TaskId, now: Time) {
-        if self.sched.task(task).se.sched_delayed {
-            self.sched.complete_delayed_dequeue(task, now);
-        } else if !self.sched.task(task).on_rq {
-            self.sched.undo_dequeue(task, now);
-        }
-    }
-
-    /// Whether a sleeper that is not queued here may still be queued on a CPU.
-    pub fn may_keep_sleepers(&self, cpu: CpuId) -> bool {
-        let mut tasks = (0..self.known.len() as u32).map(TaskId);
-        tasks.any(|task| {
-            let entry = self.sched.task(task);
-            entry.cpu == cpu && !entry.on_rq && self.may_be_queued(task)
-        })
     }
 
     /// A task that was woken while it was leaving its CPU has left: the wake-up now waits on that CPU's wake list.
@@ -309,8 +264,7 @@ impl Shadow {
             rq.clock_idle = rq.clock_idle.min(now.0);
             self.sched.nohz_run_idle_balance(cpu, now);
         }
-        self.sets_budget_timer(cpu, next);
-        self.turned(cpu, prev, next, clock);
+        W::switched(self, cpu, prev, next, clock);
         if let Curr::Task(prev) = prev
             && Curr::Task(prev) != next
         {

@@ -5,6 +5,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use super::shadow::Shadow;
+use super::watch::Watch;
 
 /// The task that ran on a CPU before another was queued there, if it may be preempted.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ pub struct Arrived {
 
 /// The running task of a CPU where another is about to be queued. `None` if there is nothing to decide: the CPU is
 /// idle, its task is already being preempted, or one of the tasks is not fair.
-pub fn before(shadow: &Shadow, at: CpuId, task: TaskId) -> Option<Before> {
+pub fn before<W: Watch>(shadow: &Shadow<W>, at: CpuId, task: TaskId) -> Option<Before> {
     let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return None };
     let fair = |task| shadow.sched.task(task).policy.is_fair();
     let decides = curr != task && fair(curr) && fair(task) && shadow.sched.task(curr).on_rq;
@@ -43,7 +44,7 @@ pub fn before(shadow: &Shadow, at: CpuId, task: TaskId) -> Option<Before> {
 impl Before {
     /// Upper bound on the time that was left in a turn before the charge, made for another task's arrival, that ended
     /// it.
-    pub fn left_at_most(&self, shadow: &Shadow) -> i64 {
+    pub fn left_at_most<W: Watch>(&self, shadow: &Shadow<W>) -> i64 {
         let entry = shadow.sched.task(self.curr);
         let ran = entry.se.sum_exec_runtime - self.ran;
         let levels = std::iter::successors(Some(SeId(self.curr.0)), |&se| shadow.sched.se(se).parent);
@@ -57,7 +58,7 @@ impl Before {
 
 /// Whether the turn of a CPU's task is over; otherwise the virtual time left in it. Its queues must be charged up to
 /// now.
-pub fn slice_left(shadow: &Shadow, at: CpuId, task: TaskId) -> Result<Reason, i64> {
+pub fn slice_left<W: Watch>(shadow: &Shadow<W>, at: CpuId, task: TaskId) -> Result<Reason, i64> {
     if shadow.is_asked(at) {
         return Ok(Reason::SliceEnd);
     }

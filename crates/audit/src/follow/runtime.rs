@@ -13,6 +13,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::follow::charged::Charged;
 use crate::follow::shadow::Shadow;
+use crate::follow::watch::Watch;
 
 /// Time of the last charge for a task that only events charge: never before any clock.
 const PINNED: u64 = i64::MAX as u64;
@@ -28,8 +29,8 @@ const CHARGED_BESIDE: u64 = 1_000_000_000;
 /// another task is put there, while the `moving` event is written when that task is taken from its old queue. The
 /// running task may also be charged next by its own switch or tick, outside of the interrupt that moves; such a charge
 /// does not count.
-pub fn charge_ahead<'a>(
-    shadow: &mut Shadow,
+pub fn charge_ahead<'a, W: Watch>(
+    shadow: &mut Shadow<W>,
     to: CpuId,
     moving: &Event,
     ahead: impl Iterator<Item = &'a Event>,
@@ -52,7 +53,13 @@ pub fn charge_ahead<'a>(
 }
 
 /// The kernel charged a task `runtime` since its last charge event, which brought it to a virtual time.
-pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<u64>, now: Time) {
+pub fn charge<W: Watch>(
+    shadow: &mut Shadow<W>,
+    task: TaskId,
+    runtime: u64,
+    vruntime: Option<u64>,
+    now: Time,
+) {
     shadow.runtime_told = true;
     if shadow.known_mut(task).charged.heeded.take_if(|heeded| *heeded == now).is_some() {
         return;
@@ -97,7 +104,7 @@ pub fn charge(shadow: &mut Shadow, task: TaskId, runtime: u64, vruntime: Option<
 
 /// When the clock was read for the charge of a task. If its CPU may have been held up before the event, the reading is
 /// earlier by as much as the charge is less than the time passed.
-fn read_before(shadow: &Shadow, task: TaskId, runtime: u64, now: Time) -> Time {
+fn read_before<W: Watch>(shadow: &Shadow<W>, task: TaskId, runtime: u64, now: Time) -> Time {
     let entry = shadow.sched.task(task);
     let charged = shadow.known(task).charged;
     if !charged.pinned {
@@ -111,7 +118,7 @@ fn read_before(shadow: &Shadow, task: TaskId, runtime: u64, now: Time) -> Time {
 
 /// The groups of a task are charged by the clock when a task is queued with them, which is no event. What they were
 /// charged since their task's last charge is taken into account when that task is charged for a span that began then.
-fn groups_since(shadow: &mut Shadow, task: TaskId, began: u64, clock: u64) {
+fn groups_since<W: Watch>(shadow: &mut Shadow<W>, task: TaskId, began: u64, clock: u64) {
     let Charged { when, pinned, .. } = shadow.known(task).charged;
     let mut level = shadow.sched.task(task).se.parent;
     while let Some(se) = level {
@@ -127,7 +134,7 @@ fn groups_since(shadow: &mut Shadow, task: TaskId, began: u64, clock: u64) {
 }
 
 /// Takes back what an entity was charged too much.
-fn give_back(shadow: &mut Shadow, se: SeId, time: u64) {
+fn give_back<W: Watch>(shadow: &mut Shadow<W>, se: SeId, time: u64) {
     let entity = shadow.sched.se_mut(se);
     entity.sum_exec_runtime -= time.min(entity.sum_exec_runtime);
     // Part of it may have been charged before the task was picked.
@@ -137,7 +144,7 @@ fn give_back(shadow: &mut Shadow, se: SeId, time: u64) {
     shadow.sched.set_virtual_time(se, vruntime, deadline);
 }
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// Unpins the task that runs on a CPU if events should have charged it and did not.
     pub fn doubt(&mut self, cpu: CpuId) {
         if let Curr::Task(task) = self.sched.rqs[cpu].curr
@@ -186,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_task_has_run_as_long_as_the_kernel_says() {
-        let (mut shadow, task) = Shadow::with_one("v6.12", Time(1_000_000_000));
+        let (mut shadow, task) = <Shadow>::with_one("v6.12", Time(1_000_000_000));
         charge(&mut shadow, task, 1, None, Time(1_001_000_000));
         let ran = |shadow: &Shadow| shadow.sched.task(task).se.sum_exec_runtime;
         let before = ran(&shadow);
@@ -204,7 +211,7 @@ mod tests {
     #[test]
     fn run_time_in_another_class_is_not_charged() {
         let ms = |ms: u64| Time(1_000_000_000 + ms * 1_000_000);
-        let (mut shadow, task) = Shadow::with_one("v6.12", ms(0));
+        let (mut shadow, task) = <Shadow>::with_one("v6.12", ms(0));
         let comm = Comm::from("a");
         charge(&mut shadow, task, 1, None, ms(1));
         shadow.task(Pid(7), &comm, Some(98), CpuId(0), ms(2));
@@ -219,7 +226,7 @@ mod tests {
     #[test]
     fn a_group_is_charged_by_the_clock_beside_others_and_as_much_as_its_task_in_the_end() {
         let us = |us: u64| Time(1_000_000_000 + us * 1000);
-        let (mut shadow, task) = Shadow::with_one("v6.12", us(0));
+        let (mut shadow, task) = <Shadow>::with_one("v6.12", us(0));
         let group = shadow.sched.new_group(schedlab_sched::TgId::ROOT, 1 << 20, CpuId(0), us(0));
         shadow.sched.move_task_to_group(task, group, us(0));
         charge(&mut shadow, task, 1, None, us(1000));
@@ -245,7 +252,7 @@ mod tests {
     fn a_cpu_that_lost_its_turn_had_read_its_clock_before() {
         let us = |us: u64| Time(1_000_000_000 + us * 1000);
         let clock = |other_acts: bool| {
-            let (mut shadow, task) = Shadow::with_one("v6.12", us(0));
+            let (mut shadow, task) = <Shadow>::with_one("v6.12", us(0));
             charge(&mut shadow, task, 1, None, us(1000));
             shadow.clocks.act(CpuId(0), us(1000));
             if other_acts {
@@ -261,7 +268,7 @@ mod tests {
     #[test]
     fn nobody_is_charged_for_longer_than_time_passes() {
         let days = |days: u64| Time(days * 86_400_000_000_000);
-        let (mut shadow, task) = Shadow::with_one("v6.12", days(1000));
+        let (mut shadow, task) = <Shadow>::with_one("v6.12", days(1000));
         charge(&mut shadow, task, 1, None, days(1000));
         for runtime in [days(999).0, i64::MAX as u64, u64::MAX] {
             charge(&mut shadow, task, runtime, None, days(1000));

@@ -6,35 +6,30 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_sched::{CfsRqId, Curr, Feature, Kernel, Sched, SeId, Supposed, Took, View};
+use schedlab_sched::{CfsRqId, Curr, Feature, Kernel, Sched, SeId, Took};
 use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_trace::Comm;
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::follow::averages::Averages;
-use crate::follow::budget_timers::BudgetTimers;
 use crate::follow::charged::Charged;
 use crate::follow::clocks::Clocks;
 use crate::follow::dead::Dead;
-use crate::follow::flips::{Flips, Guesses, Spread};
 use crate::follow::grouping::{Grouping, InGroups};
-use crate::follow::idle_states::IdleStates;
 use crate::follow::pairing::LaterPrio;
 use crate::follow::pids::Pids;
-use crate::follow::scan_limits::ScanLimits;
 use crate::follow::slack::Slack;
-use crate::follow::sync_flags::SyncFlags;
-use crate::follow::turn::Turns;
 use crate::follow::unmoved::Unmoved;
+use crate::follow::watch::Watch;
 use schedlab_recording::AffinityHint;
 use schedlab_recording::{Policies, PolicyKind};
 
 /// Idle stamp of a CPU that went idle at an unknown time before the recording.
-const IDLE_BEFORE: u64 = 1;
+pub const IDLE_BEFORE: u64 = 1;
 
 /// What is known about a task besides its state in the scheduler.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct Known<T> {
     /// Its pid.
     pub pid: Pid,
     /// Its name, as last seen.
@@ -49,8 +44,6 @@ pub struct Known {
     pub lived_before: bool,
     /// Its recently used CPU is known.
     pub recent_known: bool,
-    /// Its wakee flips, if those of its ancestor are guessed.
-    pub flips: Option<Flips>,
     /// It was born during the recording and has not been switched out since.
     pub first_run: bool,
     /// The priority that it will have given itself when it first leaves a CPU.
@@ -86,17 +79,15 @@ pub struct Known {
     /// Its next wake-up comes without the sync flag: the flag is set only for interruptible sleepers, and not by hard
     /// interrupts.
     pub plainly_woken: bool,
-    /// Whether its wakers set the sync flag.
-    pub sync_flags: SyncFlags,
     /// CPUs on which it was seen.
     pub seen_on: CpuMask,
-    /// How often it left its CPU early without a request, up to the number from which it is assumed to yield.
-    pub left_early: u8,
     /// Its groups.
     pub groups: InGroups,
+    /// What is learned of it.
+    pub learned: T,
 }
 
-impl Known {
+impl<T> Known<T> {
     /// Its pid and name, for a verdict.
     pub fn who(&self) -> (Pid, Comm) {
         (self.pid, self.comm)
@@ -119,8 +110,8 @@ fn tick_from(time: u64, tick: u64) -> Time {
     Time(time.div_ceil(tick).saturating_mul(tick))
 }
 
-/// A scheduler and what the recording shows about its tasks.
-pub struct Shadow {
+/// A scheduler and what the recording shows about its tasks. `W` has a hook for each step and keeps what it learns.
+pub struct Shadow<W: Watch = ()> {
     /// The state.
     pub sched: Sched,
     /// Start of the recording.
@@ -141,20 +132,8 @@ pub struct Shadow {
     pub slack: Slack,
     /// How long before their events CPUs may have read their clocks.
     pub clocks: Clocks,
-    /// Guesses of flips from before the recording.
-    pub guesses: Guesses,
-    /// Number of choices among several CPUs that fit the assumption that all averages were zero when the recording
-    /// began.
-    pub nothing_before: u32,
-    /// By how many times their error load averages may be off: one, except when looking for what would explain a
-    /// disagreement.
-    pub load_errors: u64,
-    /// For each CPU, its latest switches whose clock may have been read long before.
-    pub turns: PerCpu<Turns>,
     /// When a tick or the slice timer requested preemption of the task of a CPU.
     pub slice_ended: PerCpu<Option<SliceEnded>>,
-    /// Where the slice timer may be set for a deadline task.
-    pub budget_timers: BudgetTimers,
     /// Whether the current task of a CPU is known.
     pub cpu_known: PerCpu<bool>,
     /// Whether the CPU that each CPU last picked out of several suitable ones is known (`any_cpu`).
@@ -165,30 +144,17 @@ pub struct Shadow {
     pub unseen: PerCpu<bool>,
     /// Number of switches that must be missing.
     pub unseen_switches: u64,
-    /// Depth of the idle states of idle CPUs.
-    pub(crate) idle_states: IdleStates,
     /// Runnable tasks were replaced by the idle task, so some group has a quota.
     pub quota_shown: bool,
-    /// Unknown facts have the values that earlier events suggest; switched off where nothing is inferred from the
-    /// outcome.
-    pub trusts: bool,
-    /// The current question is hypothetical and leaves nothing behind.
-    pub supposing: bool,
     /// A CPU may be held up between reading its clock and writing its event.
     pub heeds_holds: bool,
-    /// How many CPUs searches may have been allowed to examine.
-    pub scan_limits: ScanLimits,
     pub(crate) tasks: Pids,
-    pub(crate) known: Vec<Known>,
+    pub(crate) known: Vec<Known<W::OfTask>>,
     pub(crate) dead: Dead,
     pub(crate) hints: Vec<AffinityHint>,
     pub(crate) policies: Policies,
     /// Masks that a simulated trace reported for tasks not seen yet.
     pub(crate) told_masks: BTreeMap<Pid, CpuMask>,
-    /// The flips that the first new task inherited, and the jiffy of its birth.
-    pub first_born: Option<(Flips, u64)>,
-    /// The flips of some tasks are guessed.
-    pub(crate) family: bool,
     /// Tasks that run for the first time and are about to change their priority.
     pub(crate) changing: Vec<TaskId>,
     /// Idle CPUs that got tasks by balancing, and when.
@@ -199,20 +165,22 @@ pub struct Shadow {
     /// Averages of each CPU when it last went idle.
     pub at_idle: PerCpu<Averages>,
     /// Clock of the averages of each CPU at the start of the recording.
-    pelt_start: PerCpu<u64>,
+    pub(crate) pelt_start: PerCpu<u64>,
+    /// What is learned of the facts that no event shows.
+    pub learned: W,
 }
 
 /// How long the recorded kernel's own work took: no event shows it, so it is guessed. Two bounds depend on it: of
 /// scans by average cost, and of newly idle balancing.
 const TOOK: Took = Took { scan_cpu: 18, pass: 300, pass_cpu: 50, pass_task: 300, blocked_update: 500 };
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// A machine about which nothing is known yet.
-    pub fn new(topology: &Topology, kernel: &Kernel, hints: Vec<AffinityHint>) -> Shadow {
+    pub fn new(topology: &Topology, kernel: &Kernel, hints: Vec<AffinityHint>) -> Self {
         let mut sched = Sched::new(topology, kernel, TOOK, 1);
         sched.mover = &Unmoved;
         // No event shows when the kernel throttles real-time tasks, and no timer would unthrottle them here. No event
-        // shows a budget either, which may end by a timer: `budget_timers` keeps track of those.
+        // shows a budget either, or the timer that may end it.
         sched.kernel.features.set(Feature::HrtickDl, false);
         let tunables = &mut sched.kernel.tunables;
         (tunables.rt_runtime_us, tunables.fair_server_runtime_ns) = (tunables.rt_period_us, 0);
@@ -228,43 +196,32 @@ impl Shadow {
             slack: Slack::default(),
             clocks: Clocks::new(topology.nr_cpus()),
             told_masks: BTreeMap::new(),
-            first_born: None,
-            guesses: Guesses::new(kernel.tunables.hz, 0),
-            nothing_before: 0,
-            load_errors: 1,
-            turns: PerCpu::new(topology.nr_cpus(), |_| Turns::new()),
             slice_ended: PerCpu::new(topology.nr_cpus(), |_| None),
-            budget_timers: BudgetTimers::new(topology.nr_cpus(), kernel),
             cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             any_cpu_known: PerCpu::new(topology.nr_cpus(), |_| false),
             began_busy: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen: PerCpu::new(topology.nr_cpus(), |_| false),
             unseen_switches: 0,
-            idle_states: IdleStates::new(topology.nr_cpus()),
             quota_shown: false,
-            trusts: true,
-            supposing: false,
             heeds_holds: true,
-            scan_limits: ScanLimits::default(),
             tasks: Pids::default(),
             known: Vec::new(),
             dead: Dead::default(),
             hints,
             policies: Policies::default(),
-            family: false,
             changing: Vec::new(),
             roused: Vec::new(),
             next_tick: Time::ZERO,
             due_ticks: Vec::new(),
             at_idle: PerCpu::new(topology.nr_cpus(), |_| Averages::default()),
             pelt_start: PerCpu::new(topology.nr_cpus(), |_| 0),
+            learned: W::new(topology.nr_cpus(), kernel),
         }
     }
 
     /// The recording begins: all CPUs are idle until it shows otherwise.
     pub fn begin(&mut self, now: Time) {
         self.start = now;
-        self.guesses = Guesses::new(self.sched.kernel.tunables.hz, self.sched.jiffies(now));
         let tick = self.sched.tick_ns();
         self.next_tick = tick_from(now.0, tick);
         for cpu in self.cpus() {
@@ -274,10 +231,11 @@ impl Shadow {
             self.sched.update_idle_core(cpu);
             self.sched.nohz_balance_enter_idle(cpu);
         }
+        W::begun(self, now);
     }
 
     /// All CPUs.
-    pub fn cpus(&self) -> impl Iterator<Item = CpuId> + use<> {
+    pub fn cpus(&self) -> impl Iterator<Item = CpuId> + use<W> {
         (0..self.sched.rqs.len()).map(CpuId::from)
     }
 
@@ -287,12 +245,12 @@ impl Shadow {
     }
 
     /// What is known about a task.
-    pub fn known(&self, task: TaskId) -> &Known {
+    pub fn known(&self, task: TaskId) -> &Known<W::OfTask> {
         &self.known[task.index()]
     }
 
     /// What is known about a task, for changes.
-    pub fn known_mut(&mut self, task: TaskId) -> &mut Known {
+    pub fn known_mut(&mut self, task: TaskId) -> &mut Known<W::OfTask> {
         &mut self.known[task.index()]
     }
 
@@ -327,7 +285,7 @@ impl Shadow {
                     self.tick_in_turn(cpu, at);
                 }
             }
-            self.look_at_scan_limits(at);
+            W::ticked(self, at);
             self.next_tick = at + Duration(tick);
         }
     }
@@ -408,53 +366,14 @@ impl Shadow {
         }
     }
 
-    /// Runs `look` under an assumption, without keeping what it learns.
-    pub fn suppose<T>(&mut self, look: impl FnOnce(&mut Shadow) -> T) -> T {
-        let before = std::mem::replace(&mut self.supposing, true);
-        let result = look(self);
-        self.supposing = before;
-        result
-    }
-
-    /// The window for a question about this state.
-    pub fn view(&self, now: Time) -> View<'_> {
-        if self.supposing {
-            self.supposed(now, &Supposed::NOTHING)
-        } else {
-            View::new(&self.sched, now, None)
-        }
-    }
-
-    /// The window for a question about this state with some values replaced.
-    pub fn supposed<'a>(&'a self, now: Time, supposed: &'a Supposed<'a>) -> View<'a> {
-        View::supposing(&self.sched, now, supposed)
-    }
-
     /// Whether a task runs.
     pub fn runs(&self, task: TaskId) -> bool {
         self.sched.rqs[self.sched.task(task).cpu].curr == Curr::Task(task)
     }
 
-    /// Records a wake-up between two tasks.
-    pub fn record_wakee(&mut self, waker: TaskId, wakee: TaskId, now: Time) {
-        let jiffies = self.sched.jiffies(now);
-        if let Some(flips) = &mut self.known[waker.index()].flips {
-            self.guesses.record(flips, wakee, jiffies);
-        }
-    }
-
     /// How long a CPU may have been held up before its event, which is processed next.
     pub fn held(&self, cpu: CpuId, now: Time) -> Duration {
         if self.heeds_holds { self.clocks.held(cpu, now) } else { Duration::ZERO }
-    }
-
-    /// Learns whether a wake-up spread.
-    pub(crate) fn learn_flips(&mut self, spread: &Spread, wide: bool) {
-        let Some(halving) = self.guesses.learn(spread, wide) else { return };
-        let of_tasks = self.known.iter_mut().filter_map(|known| known.flips.as_mut());
-        for flips in of_tasks.chain(self.first_born.as_mut().map(|(flips, _)| flips)) {
-            self.guesses.adopt(flips, halving);
-        }
     }
 
     /// Charges the current entities in the queues of a task and above.
@@ -465,63 +384,14 @@ impl Shadow {
             level = self.sched.se(se).parent;
         }
     }
-
-    /// How far the load of a CPU may be from the shadow's. Three things add up: what may remain from before the
-    /// recording, the uncertainty of event times, and the load of tasks that left for good, which a tick removes
-    /// without an event.
-    pub fn load_error(&self, cpu: CpuId) -> u64 {
-        let root = self.sched.root_cfs(cpu);
-        self.residue(cpu) + root.avg.load_avg / 16 + 16 + root.removed.load_avg
-    }
-
-    /// The part of one task's average that a CPU may still have from before the recording; it halves with every 32 ms
-    /// of decay. Choices that follow without it are weaker evidence.
-    pub fn residue(&self, cpu: CpuId) -> u64 {
-        let aged = self.sched.root_cfs(cpu).avg.last_update_time.saturating_sub(self.pelt_start[cpu]);
-        (1024 >> (aged >> 25).min(63)) >> self.nothing_before
-    }
-
-    /// Whether a task from before the recording has not been in any queue yet.
-    pub fn was_never_queued(&self, task: TaskId) -> bool {
-        let entry = self.sched.task(task);
-        self.known(task).lived_before && !entry.on_rq && entry.se.avg.last_update_time == 0
-    }
-
-    /// How far the load of a sleeper may be from the shadow's: the load it had when it fell asleep before the recording
-    /// decays only when it is queued again.
-    pub fn sleeper_load_error(&self, task: TaskId, now: Time) -> u64 {
-        let entity = &self.sched.task(task).se;
-        if !self.known(task).lived_before {
-            return 0;
-        }
-        let queued_since = entity.avg.last_update_time != 0;
-        let aged = if queued_since { now.since(self.start).0 } else { 0 };
-        (entity.load.weight >> 10) >> (aged >> 25).min(63)
-    }
-
-    /// When the averages of a CPU were last updated.
-    pub fn updated_at(&self, cpu: CpuId) -> u64 {
-        let last = self.sched.root_cfs(cpu).avg.last_update_time;
-        self.start.0 + last.saturating_sub(self.pelt_start[cpu])
-    }
-
-    /// Idle stamp of a CPU that went idle just before the recording.
-    pub fn newest_before(&self) -> u64 {
-        self.start.0.max(IDLE_BEFORE + 1)
-    }
-
-    /// Whether a CPU was idle before the recording and has been since.
-    pub fn idle_before(&self, cpu: CpuId) -> bool {
-        self.sched.rqs[cpu].idle_stamp == IDLE_BEFORE
-    }
 }
 
 #[cfg(test)]
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// For tests: `a` has run alone on CPU 0 of two since `at`, when the recording began.
-    pub(crate) fn with_one(kernel: &str, at: Time) -> (Shadow, TaskId) {
+    pub(crate) fn with_one(kernel: &str, at: Time) -> (Shadow<W>, TaskId) {
         let topology = Topology::regular("1x1x2").unwrap();
-        let mut shadow = Shadow::new(&topology, &Kernel::parse(kernel).unwrap(), Vec::new());
+        let mut shadow = Self::new(&topology, &Kernel::parse(kernel).unwrap(), Vec::new());
         shadow.begin(at);
         shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), at);
         let task = shadow.find(Pid(7)).unwrap();
@@ -536,7 +406,7 @@ mod tests {
     #[test]
     fn ticks_end_with_time() {
         let topology = Topology::regular("1x1x2").unwrap();
-        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
+        let mut shadow = <Shadow>::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
         let tick = shadow.sched.tick_ns();
         shadow.begin(Time(u64::MAX - 5 * tick));
         shadow.sync_curr(CpuId(0), Pid(7), &Comm::from("a"), Time(u64::MAX - 4 * tick));

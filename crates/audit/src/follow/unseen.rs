@@ -13,8 +13,9 @@ use schedlab_units::{Pid, TaskId, Time};
 
 use crate::follow::clocks::ATTACH_PATIENCE;
 use crate::follow::shadow::Shadow;
+use crate::follow::watch::Watch;
 
-impl Shadow {
+impl<W: Watch> Shadow<W> {
     /// What an event shows about missing switches before it: a CPU is idle and has no request to reschedule.
     pub fn idles(&mut self, event: &Event) {
         let asked = event.flags.has(Flags::NEED_RESCHED | Flags::NEED_RESCHED_LAZY);
@@ -30,13 +31,8 @@ impl Shadow {
     pub fn emptied(&mut self, cpu: CpuId, now: Time) {
         let moving = now.since(self.clocks.queued_at(cpu)) <= ATTACH_PATIENCE;
         if self.sched.rqs[cpu].nr_running > 0 && (!moving || self.unseen[cpu]) {
-            let gone: Vec<TaskId> =
-                (0..self.known.len() as u32).map(TaskId).filter(|&task| self.waits(task, cpu)).collect();
-            let (out_of_quota, gone): (Vec<TaskId>, Vec<TaskId>) =
-                gone.into_iter().partition(|&task| self.limit_of(task).is_some());
-            for task in out_of_quota {
-                self.throttle(task, now);
-            }
+            W::left_waiting(self, cpu, now);
+            let gone = self.waiting(cpu);
             // Where quotas are in use, the tasks may be out of quota, whatever group they are in.
             self.unseen_switches += u64::from(!gone.is_empty() && !self.quota_shown);
             for task in gone {
@@ -99,6 +95,11 @@ impl Shadow {
         }
         self.sched.task_mut(task).state = TaskState::Dead;
         self.dead.died(task, now);
+    }
+
+    /// The tasks that seem to wait on a CPU.
+    pub fn waiting(&self, cpu: CpuId) -> Vec<TaskId> {
+        (0..self.known.len() as u32).map(TaskId).filter(|&task| self.waits(task, cpu)).collect()
     }
 
     fn waits(&self, task: TaskId, cpu: CpuId) -> bool {

@@ -10,10 +10,10 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use crate::follow::running::Before;
-use crate::follow::shadow::Shadow;
 use crate::judge::spare::Spare;
 use crate::report::verdict::Verdict;
 use crate::report::verdict::{Choice, Possible};
+use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 
 /// Fractions of the error by which a single virtual time is moved.

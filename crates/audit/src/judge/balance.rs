@@ -11,11 +11,11 @@ use schedlab_trace::Event;
 use schedlab_units::{Pid, TaskId, Time};
 
 use crate::follow::averages::Averages;
-use crate::follow::bounds::{self, Width};
 use crate::follow::leaving;
-use crate::follow::shadow::Shadow;
 use crate::report::verdict::{Choice, Possible};
+use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
+use crate::unknown::loads::{self, Width};
 
 /// How a move was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +275,7 @@ impl Pass {
         let Moved { from, to, .. } = self.moved;
         let cpus: Vec<CpuId> = shadow.cpus().collect();
         let bounds: Vec<(Averages, Averages)> =
-            cpus.iter().map(|&cpu| bounds::bounds(shadow, cpu, Width::Widest, self.now)).collect();
+            cpus.iter().map(|&cpu| loads::bounds(shadow, cpu, Width::Widest, self.now)).collect();
         let ours: Vec<Averages> = cpus.iter().map(|&cpu| Averages::of(shadow.sched.root_cfs(cpu))).collect();
         let below = shadow.sched.domains.walk(from).map(|(_, sd)| sd.span.clone());
         let group = below.take_while(|span| !span.contains(to)).last();
@@ -291,7 +291,7 @@ impl Pass {
                     }
                 })
                 .collect();
-            bounds::as_if(shadow, &averages, |shadow| _ = self.ask_all(shadow, Some(Unknown::Loads), found));
+            loads::as_if(shadow, &averages, |shadow| _ = self.ask_all(shadow, Some(Unknown::Loads), found));
             if self.is_in(shadow, found) {
                 return;
             }

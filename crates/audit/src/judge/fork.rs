@@ -12,13 +12,13 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
 use crate::follow::averages::Averages;
-use crate::follow::bounds::Width;
-use crate::follow::shadow::Shadow;
 use crate::judge::fork_tables::ForkTables;
 use crate::judge::possibilities::Possibilities;
 use crate::judge::spare::Spare;
 use crate::report::verdict::Numbers;
+use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
+use crate::unknown::loads::Width;
 
 /// On machines up to this size every CPU is tried; on larger ones only the recorded choice.
 const CPUS_TRIED: usize = 64;

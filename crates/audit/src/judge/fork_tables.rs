@@ -4,8 +4,8 @@ use schedlab_sched::wakeup::ForkFacts;
 use schedlab_units::{TaskId, Time};
 
 use crate::follow::averages::Averages;
-use crate::follow::bounds::{self, Width};
-use crate::follow::shadow::Shadow;
+use crate::unknown::Shadow;
+use crate::unknown::loads::{self, Width};
 
 /// The facts of each CPU under several assumptions. The tables are refilled for each fork.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl ForkTables {
     /// Takes those of the shadow, and the bounds around them.
     pub fn fill(&mut self, shadow: &Shadow, task: TaskId, width: Width, now: Time) {
         self.bounds.clear();
-        self.bounds.extend(shadow.cpus().map(|cpu| bounds::bounds(shadow, cpu, width, now)));
+        self.bounds.extend(shadow.cpus().map(|cpu| loads::bounds(shadow, cpu, width, now)));
         self.ours.fill(&shadow.view(now), task);
         self.least.clone_from(&self.ours);
         self.most.clone_from(&self.ours);

@@ -8,7 +8,6 @@ use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::follow::running;
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::fork::Forking;
 use crate::judge::fork::{self, Forked};
@@ -16,6 +15,7 @@ use crate::judge::possibilities::Possibilities;
 use crate::judge::spare::Spare;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
+use crate::unknown::Shadow;
 use crate::unknown::in_motion;
 use crate::unknown::list::{Reading, Unknown};
 
@@ -128,7 +128,7 @@ impl<S: Listener> Audit<S> {
         if !self.tries(Reading::LearnedRest) {
             return;
         }
-        let before = &mut self.shadow.nothing_before;
+        let before = &mut self.shadow.learned.loads.nothing_before;
         match verdict.answer {
             Answer::Differs => *before = 0,
             _ if open >= 2 && verdict.ours[0].choice == verdict.kernel => *before = (*before + 1).min(10),

@@ -34,7 +34,6 @@ use schedlab_trace::{Hotplugs, NullSink};
 use schedlab_units::TaskId;
 
 use crate::follow::pairing::Pairing;
-use crate::follow::shadow::Shadow;
 use crate::judge::arrival::Asked;
 use crate::judge::execs::Execs;
 use crate::judge::fork::Forking;
@@ -45,6 +44,7 @@ use crate::report::counts::{AuditReport, Tally};
 use crate::report::listener::Listener;
 use crate::report::probe::Comparison;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
+use crate::unknown::Shadow;
 use crate::unknown::list::{Reading, Unknown};
 use schedlab_recording::Steady;
 

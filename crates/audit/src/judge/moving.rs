@@ -6,11 +6,11 @@ use schedlab_trace::{Comm, Event, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::follow::leaving;
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::balance::{self, Asked, Moved, Occasion};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
+use crate::unknown::Shadow;
 use crate::unknown::in_motion;
 use crate::unknown::list::{Reading, Unknown};
 

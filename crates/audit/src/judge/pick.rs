@@ -9,9 +9,9 @@ use schedlab_sched::{CfsRqId, Class, Curr, FairPolicy, Kernel, Pick, Reason, SeI
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, TaskId, Time};
 
-use crate::follow::shadow::Shadow;
 use crate::judge::spare::{Spare, Waiting};
 use crate::report::verdict::{Answer, Choice, Numbers, Possible};
+use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 
 /// What a CPU may switch to. Delayed sleepers that come first leave the queue.

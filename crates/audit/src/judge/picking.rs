@@ -4,11 +4,11 @@ use schedlab_sched::Curr;
 use schedlab_trace::{Event, Kind};
 use schedlab_units::{Pid, Time};
 
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::pick;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
+use crate::unknown::Shadow;
 use crate::unknown::list::{Reading, Unknown};
 
 impl<S: Listener> Audit<S> {
@@ -78,9 +78,9 @@ impl<S: Listener> Audit<S> {
             verdict.judge();
         }
         if verdict.answer == Answer::Differs {
-            self.shadow.trusts = false;
+            self.shadow.learned.trusts = false;
             self.judge_pick_otherwise(&mut verdict, next, clock, has_quota_again);
-            self.shadow.trusts = true;
+            self.shadow.learned.trusts = true;
         }
         if verdict.answer == Answer::Differs
             && let Some((task, to)) = self.moved_unseen(&verdict)

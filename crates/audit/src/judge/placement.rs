@@ -9,12 +9,11 @@ use schedlab_sched::{Class, Placement, Reason, SchedDomain, SdFlags, SdId, View,
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use crate::follow::flips::Spread;
-use crate::follow::shadow::Shadow;
 use crate::judge::possibilities::{Possibilities, Telling};
 use crate::judge::search::{Assumption, Search, Target};
 use crate::judge::spare::Spare;
 use crate::report::verdict::Numbers;
+use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 use crate::unknown::sync_flag::may_be_sync;
 
@@ -28,7 +27,7 @@ pub fn of_wakeup(shadow: &mut Shadow, spare: &mut Spare, wakeup: &Wakeup, now: T
         WakePath::OnCpuHandover => Reason::OnCpuHandover,
         WakePath::Select => {
             selections(shadow, wakeup, true, now, &mut found);
-            if found.telling.is_some() && shadow.trusts && found.list.len() > 1 {
+            if found.telling.is_some() && shadow.learned.trusts && found.list.len() > 1 {
                 // That run ignored untrusted guesses, because it may rule guesses out for good; now ask again for
                 // everything that is possible.
                 let mut trusted = spare.possibilities();
@@ -92,7 +91,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
         return;
     }
     let own = |shadow: &Shadow| wakeup::wake_wide(&shadow.view(now), wakeup);
-    let (wide, open) = match spread(shadow, wakeup, now) {
+    let (wide, open) = match shadow.guessed_spread(wakeup, now) {
         Some(spread) => {
             let answer = (spread.wide, spread.open);
             if spread.tells && tells {
@@ -100,15 +99,15 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
             }
             answer
         }
-        None => (own(shadow), flips_hidden(shadow, wakeup)),
+        None => (own(shadow), shadow.flips_are_hidden(wakeup)),
     };
     let narrow_by_own = wide && !own(shadow);
     let asks_other = open || found.telling.is_some();
     let over = if !wide || narrow_by_own || asks_other { affine_domain(shadow, wakeup, prev) } else { None };
     (found.affine, found.spreads) = (over, wide && !narrow_by_own);
     let mut asks_sync = (!wide || asks_other) && over.is_some() && may_be_sync(shadow, wakeup);
-    let trusts = shadow.trusts;
-    shadow.trusts &= found.telling.is_none();
+    let trusts = shadow.learned.trusts;
+    shadow.learned.trusts &= found.telling.is_none();
     let flag = shadow.sync_flag(wakeup).filter(|_| asks_sync);
     let mut by_flag = [[false; 2]; 2];
     // Whether the wake-up leads to a search around the previous CPU or the waker's, without and with spreading; and
@@ -151,7 +150,7 @@ fn selections(shadow: &mut Shadow, wakeup: &Wakeup, tells: bool, now: Time, foun
             }
         }
     }
-    shadow.trusts = trusts;
+    shadow.learned.trusts = trusts;
     if let Some(telling) = &mut found.telling {
         telling.leads = leads;
     }
@@ -165,35 +164,9 @@ pub fn weigh(shadow: &Shadow, wakeup: &Wakeup, over: SdId, now: Time) {
     wakeup::wake_affine(&View::new(sched, now, None), wakeup, sched.domains.sd(over), prev, wakeup.sync);
 }
 
-/// What the guesses of the flips say, if both tasks descend from a task whose flips are guessed.
-fn spread(shadow: &Shadow, wakeup: &Wakeup, now: Time) -> Option<Spread> {
-    let waker = shadow.known(wakeup.waker?).flips.as_ref()?;
-    let wakee = shadow.known(wakeup.task).flips.as_ref()?;
-    let factor = shadow.sched.domains.per_cpu[wakeup.this_cpu].llc_size;
-    let jiffies = shadow.sched.jiffies(now);
-    Some(shadow.guesses.spread(waker, wakeup.task, wakee, factor, jiffies))
-}
-
-/// Whether flips from before the recording may matter: those of one side are unknown, and the other side changes its
-/// wakees often enough.
-fn flips_hidden(shadow: &Shadow, wakeup: &Wakeup) -> bool {
-    let factor = shadow.sched.domains.per_cpu[wakeup.this_cpu].llc_size;
-    let guessed = |task| {
-        let known = shadow.known(task);
-        known.flips.as_ref().map(|flips| shadow.guesses.likeliest(flips).flips)
-    };
-    match (wakeup.waker.and_then(guessed), guessed(wakeup.task)) {
-        (Some(known), None) | (None, Some(known)) => known >= factor,
-        (Some(_), Some(_)) | (None, None) => false,
-    }
-}
-
 /// Where the search starts if the wake-up spreads.
 fn spreading(shadow: &Shadow, wakeup: &Wakeup, prev: CpuId) -> Target {
-    let flips = |task| {
-        let known = shadow.known(task).flips.as_ref().map(|flips| shadow.guesses.likeliest(flips).flips);
-        i64::from(known.unwrap_or(shadow.sched.task(task).wakee_flips))
-    };
+    let flips = |task| i64::from(shadow.likeliest_flips(task).unwrap_or(shadow.sched.task(task).wakee_flips));
     let mut numbers = Numbers::from_iter([("wakee's flips", flips(wakeup.task))]);
     numbers.extend(wakeup.waker.map(|waker| ("waker's flips", flips(waker))));
     Target { cpu: prev, affine: Reason::WakeWide, hidden: None, numbers }
@@ -236,7 +209,7 @@ fn affine(
     let target = Target { numbers, ..plain(reason, cpu) };
     // The wakee is added to one side and subtracted from the other.
     let wakee = 2 * shadow.sleeper_load_error(wakeup.task, now);
-    let open = shadow.load_errors * (shadow.load_error(this) + shadow.load_error(prev) + wakee);
+    let open = shadow.learned.loads.errors * (shadow.load_error(this) + shadow.load_error(prev) + wakee);
     let close = (this_load - prev_load * bias / 100).unsigned_abs() <= open;
     if !close && !shadow.groups_hidden {
         return (target, None);

@@ -9,11 +9,11 @@
 use schedlab_sched::Feature;
 use schedlab_units::{TaskId, Time};
 
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::opens::Open;
 use crate::judge::placement;
 use crate::report::listener::Listener;
+use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 
 impl Shadow {

@@ -3,10 +3,10 @@
 use schedlab_sched::{Placement, SdId};
 use schedlab_topology::CpuId;
 
-use crate::follow::flips::Spread;
-use crate::follow::scan_limits::ByLimit;
 use crate::report::verdict::{Choice, Numbers, Possible};
+use crate::unknown::idle_scan_limit::ByLimit;
 use crate::unknown::list::Unknown;
+use crate::unknown::wakee_flips::Spread;
 
 /// The possible choices, each CPU once.
 #[derive(Default)]

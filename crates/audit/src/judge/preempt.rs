@@ -15,13 +15,13 @@ use schedlab_units::{TaskId, Time};
 
 use crate::follow::pairing::by_itself;
 use crate::follow::running::{Arrived, Before};
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::arrival::Question;
 use crate::judge::arrival::{is_by_time, learn, possible};
 use crate::judge::arrival::{slice, turn};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
+use crate::unknown::Shadow;
 use crate::unknown::list::{Reading, Unknown};
 use crate::unknown::otherwise::Nearest;
 
@@ -184,7 +184,7 @@ impl<S: Listener> Audit<S> {
             Kind::SchedSwitch { prev_state, prev_pid, .. } => {
                 let of_itself = self.asked[cpu].meant_to_sleep
                     || !prev_state.is_preempted()
-                        && self.shadow.find(prev_pid).is_some_and(|prev| self.shadow.known(prev).yields());
+                        && self.shadow.find(prev_pid).is_some_and(|prev| self.shadow.yields(prev));
                 (prev_state.is_runnable() && !of_itself).then_some(true)
             }
             _ => match bit(&self.shadow, event.flags) {

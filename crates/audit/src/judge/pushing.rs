@@ -8,11 +8,11 @@ use schedlab_topology::CpuId;
 use schedlab_trace::Event;
 use schedlab_units::TaskId;
 
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::balance::{Moved, choice};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Choice, Decision, Numbers, Possible, Verdict};
+use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 
 impl<S: Listener> Audit<S> {

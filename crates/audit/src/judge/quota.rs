@@ -4,9 +4,9 @@ use schedlab_sched::Curr;
 use schedlab_units::Time;
 
 use super::{Audit, pick};
-use crate::follow::shadow::Shadow;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Choice, Decision, Possible, Verdict};
+use crate::unknown::Shadow;
 use crate::unknown::list::{Reading, Unknown};
 
 /// Maximum number of queues on a CPU that may be found throttled at one switch.

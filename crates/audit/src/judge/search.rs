@@ -4,10 +4,10 @@ use schedlab_sched::{Feature, Reason, RecentUsedCpu, SharedId, Supposed, Wakeup,
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use crate::follow::scan_limits::{ByLimit, Range};
-use crate::follow::shadow::Shadow;
 use crate::judge::possibilities::Possibilities;
 use crate::report::verdict::Numbers;
+use crate::unknown::Shadow;
+use crate::unknown::idle_scan_limit::{ByLimit, Range};
 use crate::unknown::list::Unknown;
 
 /// A CPU around which an idle one is searched.

@@ -9,11 +9,11 @@ use schedlab_trace::{Event, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::follow::running::slice_left;
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::arrival::{slice, turn};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
+use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 use crate::unknown::otherwise::Nearest;
 
@@ -60,7 +60,10 @@ impl<S: Listener> Audit<S> {
         }
         verdict.judge();
         verdict.doubt(2);
-        if verdict.answer == Answer::Differs && ended.by_timer && self.shadow.budget_timers.may_be_set(cpu) {
+        if verdict.answer == Answer::Differs
+            && ended.by_timer
+            && self.shadow.learned.budget_timers.may_be_set(cpu)
+        {
             // The slice timer was not set again while it was set for a deadline task.
             verdict.without(Unknown::Deadlines);
         }
@@ -115,12 +118,12 @@ impl<S: Listener> Audit<S> {
         verdict.doubt(2);
         if verdict.answer == Answer::Differs && self.shadow.limit_of(prev).is_some() {
             verdict.without(Unknown::Quota);
-        } else if verdict.answer == Answer::Differs && self.shadow.budget_timers.may_be_set(cpu) {
+        } else if verdict.answer == Answer::Differs && self.shadow.learned.budget_timers.may_be_set(cpu) {
             verdict.without(Unknown::Deadlines);
-            self.shadow.budget_timers.ended(cpu);
+            self.shadow.learned.budget_timers.ended(cpu);
         } else if !prev_state.is_preempted() {
             match verdict.answer {
-                Answer::Differs | Answer::Undecided if self.shadow.known(prev).yields() => {
+                Answer::Differs | Answer::Undecided if self.shadow.yields(prev) => {
                     verdict.without(Unknown::Yield);
                 }
                 Answer::Differs if self.left_early(prev, clock) => verdict.without(Unknown::Yield),

@@ -1,7 +1,7 @@
 //! Decisions that depend on a switch that is not in the trace.
 
-use crate::follow::shadow::Shadow;
 use crate::report::verdict::{Choice, Verdict};
+use crate::unknown::Shadow;
 
 /// Whether a verdict depends on a CPU that switched unseen.
 pub fn is_unseen(shadow: &Shadow, verdict: &Verdict) -> bool {

@@ -99,12 +99,12 @@ impl<S: Listener> Audit<S> {
         self.recognise(open, now);
         self.judge_plainly(open, now);
         if open.verdict.answer == Answer::Differs {
-            self.shadow.trusts = false;
+            self.shadow.learned.trusts = false;
             self.judge_plainly(open, now);
             if open.verdict.answer == Answer::Differs {
                 self.judge_otherwise(open, now);
             }
-            self.shadow.trusts = true;
+            self.shadow.learned.trusts = true;
         }
         open.judged = self.shadow.generation.max(1);
     }
@@ -289,7 +289,7 @@ impl<S: Listener> Audit<S> {
             if let Some(by) = open.possible.by_limit.filter(|_| open.verdict.ours.len() == 2)
                 && self.tries(Reading::LearnedLimit)
             {
-                self.shadow.scan_limits.learn(by, open.fate.cpu);
+                self.shadow.learned.scan_limits.learn(by, open.fate.cpu);
             }
         }
         if open.applied || now == Time::MAX {

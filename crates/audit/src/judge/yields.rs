@@ -4,9 +4,9 @@ use schedlab_trace::Kind;
 use schedlab_units::{TaskId, Time};
 
 use super::Audit;
-use crate::follow::yields::OFTEN;
 use crate::report::listener::Listener;
 use crate::unknown::list::Reading;
+use crate::unknown::yields::OFTEN;
 
 impl<S: Listener> Audit<S> {
     /// A task is switched out before its turn is over without a request. If that happens often, including in its next
@@ -18,7 +18,7 @@ impl<S: Listener> Audit<S> {
         }
         let again = self.leaves_early_again(task);
         let known = self.shadow.known_mut(task);
-        known.left_early = if again { OFTEN } else { known.left_early + 1 };
+        known.learned.left_early = if again { OFTEN } else { known.learned.left_early + 1 };
         again
     }
 

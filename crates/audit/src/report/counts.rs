@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::follow::flips::Inherited;
 use crate::report::probe::CarriedFacts;
 use crate::report::verdict::{Answer, Decision, Verdict};
+use crate::unknown::wakee_flips::Inherited;
 
 /// How often each answer was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -11,7 +11,7 @@ use schedlab_trace::{Keys, Unknown};
 use schedlab_units::Pid;
 use serde::Serialize;
 
-use crate::follow::shadow::Shadow;
+use crate::unknown::Shadow;
 
 /// How accurately a fact is tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

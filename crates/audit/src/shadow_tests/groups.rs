@@ -1,8 +1,8 @@
 //! How tasks are assigned to their groups.
 
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::options::Options;
+use crate::unknown::Shadow;
 use schedlab_recording::{GroupFiles, Groups};
 use schedlab_sched::Kernel;
 use schedlab_sched::LOAD_SHIFT;

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use schedlab_sched::Curr;
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind};
-use schedlab_units::{Pid, Time};
+use schedlab_units::{Pid, TaskId, Time};
 
+use super::Shadow;
 use crate::follow::pairing::Shown;
-use crate::follow::shadow::Shadow;
 
 /// A CPU that others may see in another state than the shadow's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,15 @@ pub struct Changing {
     pub cpu: CpuId,
     /// Idle already, or no longer.
     pub idle: bool,
+}
+
+impl Shadow {
+    /// Whether a task that was switched out may still be on its CPU. The CPU finishes the switch a little after the
+    /// event, and has not acted since.
+    pub fn may_be_on_cpu(&self, task: TaskId, now: Time) -> bool {
+        let (left, cpu) = (self.known(task).left, self.sched.task(task).cpu);
+        self.clocks.acted(cpu) <= left && now.since(left) <= self.slack.time()
+    }
 }
 
 /// The CPUs whose next event is a change between idle and busy. The executing CPU, which knows its own state, is left

@@ -7,22 +7,74 @@
 //! average move with the virtual times, and delayed sleepers, which no event shows either, cause the same
 //! disagreements.
 
-use schedlab_sched::{SeId, calc_delta_fair};
+use schedlab_sched::{Curr, FairPolicy, SeId, calc_delta_fair};
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::follow::shadow::Shadow;
-use crate::follow::turn::Turn;
-use crate::follow::turns::AGE;
+use super::Shadow;
+use crate::follow::clocks::Clock;
 
 /// Fractions of the time in which a turn may have been lost that are tried, the smallest first.
 const PARTS: u64 = 8;
 
+/// Number of switches remembered for each CPU.
+const SWITCHES: usize = 8;
+
+/// Shorter turns are not considered, ns.
+const LEAST: u64 = 50_000;
+
+/// How long a switch is remembered, ns: after that most sleepers have been placed again.
+const AGE: u64 = 100_000_000;
+
+/// A switch whose clock may have been read long before its event.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The task that stopped, if any; it may have run less.
+    pub prev: Option<TaskId>,
+    /// The task that ran next; it may have been charged more.
+    pub next: Option<TaskId>,
+    /// Largest lost time, ns.
+    pub most: u64,
+    /// Clock of the CPU then.
+    pub at: u64,
+}
+
+/// The latest switches of a CPU during which others had their turns, the latest last.
+pub type Turns = Vec<Turn>;
+
 impl Shadow {
+    /// A CPU switches.
+    #[inline(always)]
+    pub(super) fn turned(&mut self, cpu: CpuId, prev: Curr, next: Curr, clock: Clock) {
+        if clock.most.0 >= clock.held.0 + LEAST {
+            self.may_have_lost(cpu, prev, next, clock.most.0 - clock.held.0);
+        }
+    }
+
+    #[inline(never)]
+    fn may_have_lost(&mut self, cpu: CpuId, prev: Curr, next: Curr, most: u64) {
+        if prev == next || self.sched.kernel.rules.policy != FairPolicy::Cfs {
+            return;
+        }
+        let fair = |curr: Curr| curr.task().filter(|&task| self.sched.task(task).policy.is_fair());
+        let at = self.sched.rqs[cpu].clock;
+        let turn = Turn { prev: fair(prev), next: fair(next), most, at };
+        let turns = &mut self.learned.turns[cpu];
+        turns.retain(|turn| turn.at + AGE > at);
+        if turns.len() == SWITCHES {
+            let least = (0..SWITCHES).min_by_key(|&at| turns[at].most).unwrap_or(0);
+            if turns[least].most > most {
+                return;
+            }
+            turns.remove(least);
+        }
+        turns.push(turn);
+    }
+
     /// Looks for a lost turn of a CPU that makes `is_so` true, and keeps it: the latest switch, and the least time.
     pub fn find_lost_turn(&mut self, cpu: CpuId, mut is_so: impl FnMut(&mut Shadow) -> bool) -> bool {
-        for at in (0..self.turns[cpu].len()).rev() {
-            let turn = self.turns[cpu][at];
+        for at in (0..self.learned.turns[cpu].len()).rev() {
+            let turn = self.learned.turns[cpu][at];
             if turn.at + AGE <= self.sched.rqs[cpu].clock {
                 return false;
             }
@@ -30,7 +82,7 @@ impl Shadow {
                 let time = turn.most * part / PARTS;
                 let before = self.lose(cpu, turn, time);
                 if is_so(self) {
-                    self.turns[cpu][at].most -= time;
+                    self.learned.turns[cpu][at].most -= time;
                     return true;
                 }
                 self.put_back(&before);
@@ -76,8 +128,6 @@ impl Shadow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::follow::clocks::Clock;
-    use schedlab_sched::Curr;
     use schedlab_trace::Comm;
     use schedlab_units::{Duration, Pid, Time};
 

@@ -1,25 +1,59 @@
-//! Whether a wake-up carries the sync flag.
+//! Whether wake-ups carry the sync flag, judged by the outcome of earlier ones.
+//!
+//! No event shows the flag, but a task is mostly woken at the same place of the same programs: of 24,051 wake-ups by
+//! tasks in the white-box recordings, whose probes show it, 38 carry another flag than most wake-ups of the same wakee.
+//! If only one value of the flag explains the outcome, it was probably that value. This is not certain: the flag may
+//! also have no effect for a hidden reason.
 
 use schedlab_sched::{Feature, Wakeup};
 
-use crate::follow::shadow::Shadow;
+use super::Shadow;
+
+/// A value is assumed if it has been seen this many times more than the other.
+const SURE: i8 = 3;
+
+/// The count is limited, so that a change in how a task is woken is noticed soon.
+const MOST: i8 = 4;
+
+/// How many more wake-ups of a task seem to have had the flag than not: by interrupts, and by tasks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SyncFlags([i8; 2]);
+
+impl SyncFlags {
+    /// The flag, if it is known.
+    pub fn of(self, by_task: bool) -> Option<bool> {
+        let more = self.0[usize::from(by_task)];
+        (more.abs() >= SURE).then_some(more > 0)
+    }
+
+    /// How many more wake-ups have had it than not.
+    pub fn more(self, by_task: bool) -> i8 {
+        self.0[usize::from(by_task)]
+    }
+
+    /// One more wake-up seems to have had the flag, or not.
+    pub fn learn(&mut self, by_task: bool, sync: bool) {
+        let more = &mut self.0[usize::from(by_task)];
+        *more = (*more + if sync { 1 } else { -1 }).clamp(-MOST, MOST);
+    }
+}
 
 impl Shadow {
     /// The flag that a wake-up carries, if earlier ones show it.
     pub fn sync_flag(&self, wakeup: &Wakeup) -> Option<bool> {
-        self.known(wakeup.task).sync_flags.of(wakeup.in_task).filter(|_| self.trusts)
+        self.known(wakeup.task).learned.sync_flags.of(wakeup.in_task).filter(|_| self.learned.trusts)
     }
 
     /// Whether a wake-up may carry no flag, and whether it may carry the flag, if more of the earlier ones agree.
     pub fn likely_sync_flags(&self, wakeup: &Wakeup) -> [bool; 2] {
-        let more = self.known(wakeup.task).sync_flags.more(wakeup.in_task);
+        let more = self.known(wakeup.task).learned.sync_flags.more(wakeup.in_task);
         let may = may_be_sync(self, wakeup);
         [!may || more <= 0, may && more >= 0]
     }
 
     /// Learns from a wake-up whose outcome follows only with this flag.
     pub fn learn_sync_flag(&mut self, wakeup: &Wakeup, sync: bool) {
-        self.known_mut(wakeup.task).sync_flags.learn(wakeup.in_task, sync);
+        self.known_mut(wakeup.task).learned.sync_flags.learn(wakeup.in_task, sync);
     }
 }
 
@@ -28,4 +62,24 @@ pub fn may_be_sync(shadow: &Shadow, wakeup: &Wakeup) -> bool {
     let exits = shadow.sched.kernel.has(Feature::SyncWakerExiting)
         && wakeup.waker.is_some_and(|waker| shadow.sched.task(waker).exiting);
     !exits && !shadow.known(wakeup.task).plainly_woken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_is_known_while_most_wakeups_seem_to_have_it() {
+        let mut flags = SyncFlags::default();
+        let mut after = |wakeups: &[bool]| {
+            wakeups.iter().for_each(|&sync| flags.learn(true, sync));
+            flags.of(true)
+        };
+        assert_eq!(after(&[true, true]), None, "too few");
+        assert_eq!(after(&[true, true, true]), Some(true));
+        assert_eq!(after(&[false]), Some(true), "one may have been without effect");
+        assert_eq!(after(&[false, true, false]), None);
+        assert_eq!(after(&[false; 5]), Some(false));
+        assert_eq!(flags.of(false), None, "interrupts are another matter");
+    }
 }

@@ -28,9 +28,9 @@ impl<S: Listener> Audit<S> {
         if !self.asks_nearest(verdict) {
             return None;
         }
-        (self.shadow.supposing, self.shadow.trusts) = (true, false);
+        (self.shadow.learned.supposing, self.shadow.learned.trusts) = (true, false);
         let nearest = ask(self);
-        (self.shadow.supposing, self.shadow.trusts) = (false, true);
+        (self.shadow.learned.supposing, self.shadow.learned.trusts) = (false, true);
         nearest.map(Box::new)
     }
 

@@ -6,11 +6,11 @@ use schedlab_units::Time;
 
 use super::nearest;
 use super::of_placement::{queue_facts, state_facts, with_load_errors};
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::balance::{Asked, Moved, choice, may_move};
 use crate::judge::moving::ask_pass;
 use crate::report::listener::Listener;
+use crate::unknown::Shadow;
 use crate::unknown::in_motion::{self, Changing, Counted};
 use crate::unknown::otherwise::{Fact, Nearest, Otherwise};
 

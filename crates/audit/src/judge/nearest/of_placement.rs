@@ -7,13 +7,13 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use super::nearest;
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::execs;
 use crate::judge::fork::{self, Forked};
 use crate::judge::spare::Spare;
 use crate::report::listener::Listener;
 use crate::report::verdict::Possible;
+use crate::unknown::Shadow;
 use crate::unknown::in_motion::{self, Changing, Counted, Moves};
 use crate::unknown::otherwise::{Fact, Nearest, Otherwise};
 
@@ -139,9 +139,9 @@ pub(super) fn as_if(
 
 /// Runs `look` with load averages that may be off by `times` times their assumed error.
 pub(super) fn with_load_errors<T>(shadow: &mut Shadow, times: u64, look: impl FnOnce(&mut Shadow) -> T) -> T {
-    let before = std::mem::replace(&mut shadow.load_errors, times);
+    let before = std::mem::replace(&mut shadow.learned.loads.errors, times);
     let result = look(shadow);
-    shadow.load_errors = before;
+    shadow.learned.loads.errors = before;
     result
 }
 
@@ -155,7 +155,7 @@ fn with_flips(
     let Some(waker) = about.waker else { return false };
     let sides = [waker, about.task];
     let factor = shadow.sched.domains.per_cpu[about.this_cpu].llc_size;
-    let guessed = sides.map(|task| shadow.known_mut(task).flips.take());
+    let guessed = sides.map(|task| shadow.known_mut(task).learned.flips.take());
     let known = sides.map(|task| wakees(shadow, task));
     for (task, flips) in sides.into_iter().zip([factor * factor + factor, factor]) {
         let flips = if spreads { flips } else { 0 };
@@ -163,7 +163,7 @@ fn with_flips(
     }
     let leads = look(shadow);
     for ((task, guessed), known) in sides.into_iter().zip(guessed).zip(known) {
-        shadow.known_mut(task).flips = guessed;
+        shadow.known_mut(task).learned.flips = guessed;
         shadow.sched.task_mut(task).wakee_flips = known;
     }
     leads

@@ -8,9 +8,9 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use super::least::least;
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::report::listener::Listener;
+use crate::unknown::Shadow;
 use crate::unknown::otherwise::Shifted;
 use crate::unknown::otherwise::{Fact, Nearest, Otherwise};
 

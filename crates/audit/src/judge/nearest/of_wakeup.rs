@@ -6,11 +6,11 @@ use schedlab_units::Time;
 
 use super::nearest;
 use super::of_placement::{as_if, queue_facts, state_facts};
-use crate::follow::shadow::Shadow;
 use crate::judge::Audit;
 use crate::judge::opens::Open;
 use crate::judge::placement;
 use crate::report::listener::Listener;
+use crate::unknown::Shadow;
 use crate::unknown::otherwise::{Fact, Nearest, Otherwise};
 use crate::unknown::sync_flag::may_be_sync;
 

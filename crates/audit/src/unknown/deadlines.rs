@@ -7,20 +7,45 @@
 //!
 //! Where the timer that ends a budget is not cancelled when the task leaves early, it ends the turn of another task.
 
-use schedlab_sched::{Class, Curr, Feature};
-use schedlab_topology::CpuId;
+use schedlab_sched::{Class, Curr, Feature, HrtickEnd, Kernel};
+use schedlab_topology::{CpuId, PerCpu};
 use schedlab_units::{TaskId, Time};
 
-use crate::follow::shadow::Shadow;
+use super::Shadow;
+
+/// For each CPU, whether the slice timer may be set to the time, unknown to us, at which a deadline task's budget ends.
+pub struct BudgetTimers {
+    set: PerCpu<bool>,
+    /// Whether this kernel has timers that outlive the turn for which they were set.
+    outlive: bool,
+}
+
+impl BudgetTimers {
+    /// Creates them with no timer set.
+    pub fn new(nr_cpus: usize, kernel: &Kernel) -> BudgetTimers {
+        let outlive = kernel.has(Feature::HrtickDl) && kernel.rules.hrtick_end == HrtickEnd::Deadline;
+        BudgetTimers { set: PerCpu::new(nr_cpus, |_| false), outlive }
+    }
+
+    /// Whether a CPU's timer may be set.
+    pub fn may_be_set(&self, cpu: CpuId) -> bool {
+        self.set[cpu]
+    }
+
+    /// A CPU's timer fired or was cancelled.
+    pub fn ended(&mut self, cpu: CpuId) {
+        self.set[cpu] = false;
+    }
+}
 
 impl Shadow {
     /// A CPU has switched. A deadline task sets the timer, a fair task that is not alone sets it again, and an idle CPU
     /// cancels it.
     pub(crate) fn sets_budget_timer(&mut self, cpu: CpuId, next: Curr) {
-        if !self.budget_timers.outlive {
+        if !self.learned.budget_timers.outlive {
             return;
         }
-        let set = &mut self.budget_timers.set[cpu];
+        let set = &mut self.learned.budget_timers.set[cpu];
         match next.task().map(|task| self.sched.class_of(task)) {
             None => *set = false,
             Some(Class::Dl) => *set = true,
@@ -45,7 +70,7 @@ impl Shadow {
         let queued = self.sched.rqs[cpu].dl_queue.clone();
         for &task in &queued {
             if self.runs(task) {
-                self.budget_timers.ended(cpu);
+                self.learned.budget_timers.ended(cpu);
             }
             self.sched.apply_dl_throttle(task, now);
         }

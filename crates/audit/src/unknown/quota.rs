@@ -8,7 +8,7 @@ use schedlab_sched::{Curr, TgId};
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::follow::shadow::Shadow;
+use super::Shadow;
 
 impl Shadow {
     /// The group whose quota limits a task.
@@ -34,5 +34,14 @@ impl Shadow {
             self.sched.apply_unthrottle(task, now);
         }
         was
+    }
+
+    /// A CPU is idle although tasks seem to wait there: those whose group has a quota are out of it.
+    pub(super) fn out_of_quota(&mut self, cpu: CpuId, now: Time) {
+        let waiting = self.waiting(cpu).into_iter();
+        let limited: Vec<TaskId> = waiting.filter(|&task| self.limit_of(task).is_some()).collect();
+        for task in limited {
+            self.throttle(task, now);
+        }
     }
 }

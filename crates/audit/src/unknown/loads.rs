@@ -6,14 +6,31 @@
 
 use schedlab_sched::{Curr, decay_load};
 use schedlab_topology::CpuId;
-use schedlab_units::Time;
+use schedlab_units::{TaskId, Time};
 
-use super::averages::Averages;
-use crate::follow::shadow::Shadow;
+use super::Shadow;
+use crate::follow::averages::Averages;
 
 /// Weights of nice 19 and nice -20.
 const WEIGHT_LEAST: u64 = 15;
 const WEIGHT_MOST: u64 = 88_761;
+
+/// What is learned of averages, and how far they are trusted.
+#[derive(Clone, Copy, Debug)]
+pub struct Trust {
+    /// Number of choices among several CPUs that fit the assumption that all averages were zero when the recording
+    /// began.
+    pub nothing_before: u32,
+    /// By how many times their error load averages may be off: one, except when looking for what would explain a
+    /// disagreement.
+    pub errors: u64,
+}
+
+impl Default for Trust {
+    fn default() -> Trust {
+        Trust { nothing_before: 0, errors: 1 }
+    }
+}
 
 /// How wide the bounds are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +44,7 @@ pub enum Width {
 impl Width {
     /// How far an average may be off.
     fn error(self, shadow: &Shadow, average: u64) -> u64 {
-        shadow.load_errors
+        shadow.learned.loads.errors
             * match self {
                 Width::Likely => average / 32 + 16,
                 Width::Widest => average / 8 + 48,
@@ -40,6 +57,41 @@ impl Width {
             Width::Likely => residue / 8,
             Width::Widest => residue,
         }
+    }
+}
+
+impl Shadow {
+    /// How far the load of a CPU may be from the shadow's. Three things add up: what may remain from before the
+    /// recording, the uncertainty of event times, and the load of tasks that left for good, which a tick removes
+    /// without an event.
+    pub fn load_error(&self, cpu: CpuId) -> u64 {
+        let root = self.sched.root_cfs(cpu);
+        self.residue(cpu) + root.avg.load_avg / 16 + 16 + root.removed.load_avg
+    }
+
+    /// The part of one task's average that a CPU may still have from before the recording; it halves with every 32 ms
+    /// of decay. Choices that follow without it are weaker evidence.
+    pub fn residue(&self, cpu: CpuId) -> u64 {
+        let aged = self.sched.root_cfs(cpu).avg.last_update_time.saturating_sub(self.pelt_start[cpu]);
+        (1024 >> (aged >> 25).min(63)) >> self.learned.loads.nothing_before
+    }
+
+    /// How far the load of a sleeper may be from the shadow's: the load it had when it fell asleep before the recording
+    /// decays only when it is queued again.
+    pub fn sleeper_load_error(&self, task: TaskId, now: Time) -> u64 {
+        let entity = &self.sched.task(task).se;
+        if !self.known(task).lived_before {
+            return 0;
+        }
+        let queued_since = entity.avg.last_update_time != 0;
+        let aged = if queued_since { now.since(self.start).0 } else { 0 };
+        (entity.load.weight >> 10) >> (aged >> 25).min(63)
+    }
+
+    /// When the averages of a CPU were last updated.
+    pub fn updated_at(&self, cpu: CpuId) -> u64 {
+        let last = self.sched.root_cfs(cpu).avg.last_update_time;
+        self.start.0 + last.saturating_sub(self.pelt_start[cpu])
     }
 }
 
@@ -70,9 +122,10 @@ pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages
     let least = ours
         .with(gone, u64::saturating_sub)
         .each(|average| decay_load(average, periods))
-        .with(before, |least, before| least.saturating_sub(shadow.load_errors * (before / 8 + 16)));
-    let most =
-        ours.with(before, u64::max).each(|average| average + shadow.load_errors * (average / 16) + residue);
+        .with(before, |least, before| least.saturating_sub(shadow.learned.loads.errors * (before / 8 + 16)));
+    let most = ours
+        .with(before, u64::max)
+        .each(|average| average + shadow.learned.loads.errors * (average / 16) + residue);
     with_groups(shadow, least, most)
 }
 
