@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use schedlab::audit::{AuditReport, Reading};
+use schedlab::audit::{AuditReport, Reading, Unknown};
 use schedlab::sched::{Feature, Kernel};
 
 use crate::fidelity::{COLUMNS, KERNELS, KINDS, MACHINES, loads};
@@ -85,10 +85,12 @@ pub fn run() -> Result<(), String> {
 
     let (base, base_wrong) = (own(None)?, wrong(None)?);
     let mut rows = Vec::new();
-    for &reading in Reading::ALL {
+    let readings =
+        Unknown::ALL.iter().flat_map(|of| of.readings().iter().map(move |reading| (*of, *reading)));
+    for (of, reading) in readings {
         let (other, other_wrong) = (own(Some(reading))?, wrong(Some(reading))?);
         rows.push((
-            reading,
+            (of, reading),
             more(base.nr_differ(), other.nr_differ()),
             more(other.nr_exact(), base.nr_exact()),
             more(base_wrong, other_wrong),
@@ -135,17 +137,17 @@ fn write_file(name: &str, text: &str) -> Result<(), String> {
     fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-type ReadingRow = (Reading, i64, i64, i64);
+type ReadingRow = ((Unknown, Reading), i64, i64, i64);
 
 fn write_readings(rows: &[ReadingRow]) -> Result<(), String> {
     let mut text =
         head(&["reading", "of", "supposes or keeps", "buys, decisions", "of them exact", "buys wrong rules"]);
-    for (reading, differ, exact, wrong) in rows {
+    for ((of, reading), differ, exact, wrong) in rows {
         _ = writeln!(
             text,
             "| {} | {} | {} | {differ} | {exact} | {wrong} |",
             reading.name(),
-            reading.of().name(),
+            of.name(),
             reading.sentence()
         );
     }

@@ -119,7 +119,7 @@ struct Sizes {
 impl Sizes {
     fn add(&mut self, verdict: &Verdict) {
         self.count += 1;
-        let first = verdict.nearest.as_ref().map(|nearest| nearest.first);
+        let first = verdict.nearest.as_ref().map(|nearest| &nearest.first);
         self.us.extend(first.and_then(|first| first.ns).map(|ns| ns.div_ceil(1000)));
         self.times.extend(first.and_then(|first| first.times));
     }

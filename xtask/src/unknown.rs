@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use schedlab::audit::{Reading, Unknown};
+use schedlab::audit::Unknown;
 
 use crate::source::{self, Section, head, read};
 
@@ -40,8 +40,7 @@ pub fn stale() -> Result<Vec<String>, String> {
 fn list() -> String {
     let mut text = head(&["fact", "what no event shows", "readings"]);
     for unknown in Unknown::ALL {
-        let readings = Reading::ALL.iter().filter(|reading| reading.of() == *unknown);
-        let readings: Vec<&str> = readings.map(|reading| reading.name()).collect();
+        let readings: Vec<&str> = unknown.readings().iter().map(|reading| reading.name()).collect();
         _ = writeln!(text, "| {} | {} | {} |", unknown.name(), unknown.sentence(), readings.join(", "));
     }
     text

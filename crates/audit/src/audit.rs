@@ -25,7 +25,8 @@ use crate::report::listener::Listener;
 use crate::report::probe::Comparison;
 use crate::report::verdict::Decision;
 use crate::unknown::Shadow;
-use crate::unknown::list::Reading;
+use crate::unknown::idle_stamp;
+use crate::unknown::virtual_time;
 use schedlab_recording::Steady;
 
 impl Audit {
@@ -60,7 +61,7 @@ impl<S: Listener> Audit<S> {
         let mut shadow = Shadow::new(topology, kernel, options.affinity.clone());
         shadow.groups_hidden = options.groups_hidden;
         shadow.policies = options.policies.clone();
-        shadow.heeds_holds = options.without != Some(Reading::HeldUp);
+        shadow.heeds_holds = options.without != Some(virtual_time::HELD_UP);
         shadow.grouping = Grouping::new(options.groups.clone());
         Audit {
             shadow,
@@ -279,7 +280,7 @@ impl<S: Listener> Audit<S> {
             }
             Kind::Affinity(ref told) => self.shadow.told_mask(told.pid, &told.allowed, cpu),
             Kind::CpuIdle { state, cpu } if self.shadow.has_cpu(cpu) => {
-                if self.tries(Reading::IdleStates) {
+                if self.tries(idle_stamp::IDLE_STATES) {
                     self.shadow.idle_state(cpu, state);
                 }
                 self.stays_idle(event, state);

@@ -2,7 +2,7 @@
 
 use schedlab_recording::{AffinityHint, Facts, Groups, Policies};
 
-use crate::unknown::list::Reading;
+use crate::unknown::about::Reading;
 
 /// Options of an audit.
 #[derive(Clone, Debug)]

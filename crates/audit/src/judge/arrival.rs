@@ -69,7 +69,7 @@ pub fn possible(
     let choice = Choice::Preempt(decided.preempt);
     let mut found = spare.list();
     found.push(Possible { choice, reason: decided.reason.name(), hidden: None, numbers: number });
-    let hidden = if shadow.groups_hidden { Unknown::Groups } else { Unknown::VirtualTime };
+    let hidden = shadow.groups_or(Unknown::VirtualTime);
     let other = Possible {
         choice: Choice::Preempt(!decided.preempt),
         reason: decided.reason.name(),

@@ -16,6 +16,7 @@ use crate::report::verdict::{Choice, Possible};
 use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 use crate::unknown::loads::{self, Width};
+use crate::unknown::{balance_time, imbalance_mark};
 
 /// How a move was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +194,10 @@ impl Pass {
         }
         if decision.moved == 0 {
             add(found, Choice::Nothing, decision, hidden);
-            if decision.src == Some(from) && self.may_move(shadow) && self.ends_before_all(shadow) {
+            if decision.src == Some(from)
+                && shadow.may_be_taken(task, from, to)
+                && shadow.pass_ends_before_all(from)
+            {
                 add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Unknown::TaskOrder)));
             }
             return;
@@ -206,31 +210,15 @@ impl Pass {
         if let Some((first, to)) = decision.moves().next() {
             add(found, choice(shadow, Moved { task: first, from: src, to }), decision, hidden);
         }
-        let may_move = decision.moves().any(|(_, cpu)| cpu == to) && self.may_move(shadow);
+        let may_move = decision.moves().any(|(_, cpu)| cpu == to) && shadow.may_be_taken(task, from, to);
         if src == from && may_move {
             // Which task it takes depends on the order of a list, which the trace shows only in part.
             add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Unknown::TaskOrder)));
         }
     }
 
-    /// Whether a pass examines fewer tasks than the list contains: tasks that are out of quota are on the list and do
-    /// not count.
-    fn ends_before_all(&self, shadow: &Shadow) -> bool {
-        let from = self.moved.from;
-        shadow.sched.cfs_tasks(from).count() > shadow.sched.rqs[from].nr_running as usize
-    }
-
-    /// Whether the pass could take the task that was moved.
-    fn may_move(&self, shadow: &Shadow) -> bool {
-        let Moved { task, from, to } = self.moved;
-        let entry = shadow.sched.task(task);
-        let runs = shadow.sched.rqs[from].curr == Curr::Task(task);
-        entry.on_rq && entry.cpu == from && entry.allowed.contains(to) && !runs
-    }
-
     /// Tries other counts of failed passes. They allow a pass to take hot or large tasks, and in the end to request the
-    /// stopper. The source CPU, now `src`, depends only on whether any pass failed, or more than are needed to ignore
-    /// cache hotness.
+    /// stopper.
     fn with_failures(
         &self,
         shadow: &Shadow,
@@ -239,32 +227,16 @@ impl Pass {
         hidden: Option<Unknown>,
         found: &mut Vec<Possible>,
     ) {
-        let sd = shadow.sched.domains.sd(self.sd);
-        let (before, tries) = (sd.nr_balance_failed, sd.cache_nice_tries);
-        let kind = |failed: u32| usize::from(failed > 0) + usize::from(failed > tries);
-        let mut takes_elsewhere = [false; 3];
-        takes_elsewhere[kind(before)] = src != Some(self.moved.from);
-        for failed in (0..=tries + 3).filter(|&failed| failed != before) {
-            if takes_elsewhere[kind(failed)] {
-                continue;
-            }
+        balance_time::each_failure(shadow, self.sd, src != Some(self.moved.from), |failed| {
             let supposed = Supposed { nr_balance_failed: Some(failed), ..supposed };
             let (src, _) = self.ask(shadow, Some(&supposed), hidden, found);
-            if self.is_in(shadow, found) {
-                break;
-            }
-            takes_elsewhere[kind(failed)] = src != Some(self.moved.from);
-        }
+            (!self.is_in(shadow, found)).then_some(src != Some(self.moved.from))
+        });
     }
 
     /// Tries with and without the mark of an affinity imbalance on the source's group.
     fn with_mark(&self, shadow: &Shadow, found: &mut Vec<Possible>) {
-        let domains = &shadow.sched.domains;
-        let sd = domains.sd(self.sd);
-        let group = sd.groups.iter().find(|&group| domains.sg(group).span.contains(self.moved.from));
-        let Some(group) = group else { return };
-        let sgc = domains.sg(group).sgc;
-        let mark = [(sgc, !domains.sgcs[sgc as usize].imbalance)];
+        let Some(mark) = imbalance_mark::of_move(shadow, self.sd, self.moved.from) else { return };
         let supposed = Supposed { imbalance: &mark, ..Supposed::NOTHING };
         self.ask_supposing(shadow, Some(&supposed), Some(Unknown::ImbalanceMark), found);
     }

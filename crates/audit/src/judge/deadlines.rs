@@ -9,7 +9,8 @@ use super::Audit;
 use crate::judge::pick::may_be_first;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Verdict};
-use crate::unknown::list::{Reading, Unknown};
+use crate::unknown::deadlines;
+use crate::unknown::list::Unknown;
 
 impl<S: Listener> Audit<S> {
     /// Notes on a pick that no event shows whether the tasks it passed over had a budget.
@@ -32,6 +33,6 @@ impl<S: Listener> Audit<S> {
     /// A CPU continues with `next`: deadline tasks that it passes over are out of budget. Returns the tasks that
     /// waited.
     pub(crate) fn passes_over(&mut self, cpu: CpuId, next: Curr, now: Time) -> Vec<TaskId> {
-        if self.tries(Reading::Budgets) { self.shadow.passes_over(cpu, next, now) } else { Vec::new() }
+        if self.tries(deadlines::BUDGETS) { self.shadow.passes_over(cpu, next, now) } else { Vec::new() }
     }
 }

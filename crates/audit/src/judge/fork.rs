@@ -19,6 +19,7 @@ use crate::report::verdict::Numbers;
 use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 use crate::unknown::loads::Width;
+use crate::unknown::{idle_stamp, imbalance_mark};
 
 /// On machines up to this size every CPU is tried; on larger ones only the recorded choice.
 const CPUS_TRIED: usize = 64;
@@ -77,19 +78,8 @@ fn if_supposed(
 /// What a fork may lead to if affinity set or cleared the imbalance flag of a group above the forker, which no event
 /// shows; or if only that group has the mark.
 pub fn with_mark(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option<Possibilities> {
-    let marks = marks(shadow, fork.this);
-    let is_set = |at: u32| shadow.sched.domains.sgcs[at as usize].imbalance;
-    let known: Vec<(u32, bool)> = marks.into_iter().map(|at| (at, is_set(at))).collect();
-    let other = (0..known.len()).map(|of| {
-        let mut reading = known.clone();
-        reading[of].1 = !reading[of].1;
-        reading
-    });
-    let alone =
-        (0..known.len()).map(|of| known.iter().enumerate().map(|(at, &(sgc, _))| (sgc, at == of)).collect());
-    let mut found = other
-        .chain(alone)
-        .find_map(|reading: Vec<(u32, bool)>| if_supposed(shadow, spare, fork, &reading))?;
+    let mut marks = imbalance_mark::of_fork(shadow, fork.this);
+    let mut found = marks.find_map(|marks| if_supposed(shadow, spare, fork, &marks))?;
     for possible in &mut found.list {
         possible.hidden = Some(Unknown::ImbalanceMark);
     }
@@ -99,26 +89,7 @@ pub fn with_mark(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option
 /// What a fork may lead to if every CPU that was held up on its way to idle, except the chosen one, went idle as early
 /// as it may have.
 pub fn with_held(shadow: &mut Shadow, spare: &mut Spare, fork: Forked) -> Option<Possibilities> {
-    let stamps: Vec<u64> = shadow.cpus().map(|cpu| shadow.sched.rqs[cpu].idle_stamp).collect();
-    for (cpu, &stamp) in shadow.cpus().zip(&stamps).filter(|&(cpu, _)| cpu != fork.chosen) {
-        let held = shadow.clocks.idle_held(cpu).0.min(stamp.saturating_sub(1));
-        shadow.sched.rqs[cpu].idle_stamp = stamp - held;
-    }
-    let found = if_possible(shadow, spare, fork);
-    for (cpu, stamp) in shadow.cpus().zip(stamps) {
-        shadow.sched.rqs[cpu].idle_stamp = stamp;
-    }
-    found
-}
-
-/// Groups of more than one CPU in the domains of a CPU, the widest first, as indices of their state.
-fn marks(shadow: &Shadow, this: CpuId) -> Vec<u32> {
-    let domains = &shadow.sched.domains;
-    let groups = domains.walk(this).flat_map(|(_, sd)| sd.groups.iter());
-    let wide = groups.map(|group| domains.sg(group)).filter(|group| group.span.weight() > 1);
-    let mut marks: Vec<u32> = wide.map(|group| group.sgc).collect();
-    marks.reverse();
-    marks
+    idle_stamp::as_if_held(shadow, fork.chosen, |shadow| if_possible(shadow, spare, fork))
 }
 
 /// Tries all CPUs, or `only` one.
@@ -157,7 +128,7 @@ fn with_tried(
         if let Some(placement) = question.with_stamp(cpu) {
             found.add(placement, Some(Unknown::IdleStamp), Numbers::default());
         } else if let Some(placement) = question.with_averages(cpu) {
-            let hidden = if shadow.groups_hidden { Unknown::Groups } else { Unknown::Loads };
+            let hidden = shadow.groups_or(Unknown::Loads);
             found.add(placement, Some(hidden), Numbers::default());
         }
     }

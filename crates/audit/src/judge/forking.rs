@@ -16,8 +16,12 @@ use crate::judge::spare::Spare;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
 use crate::unknown::Shadow;
+use crate::unknown::about::Reading;
+use crate::unknown::idle_stamp;
+use crate::unknown::imbalance_mark;
 use crate::unknown::in_motion;
-use crate::unknown::list::{Reading, Unknown};
+use crate::unknown::list::Unknown;
+use crate::unknown::loads;
 
 /// A new task is woken within this time.
 const FORK_PATIENCE: Duration = Duration::millis(10);
@@ -89,13 +93,13 @@ impl<S: Listener> Audit<S> {
             let tries = |reading| self.options.without != Some(reading);
             type Judge = fn(&mut Shadow, &mut Spare, Forked) -> Option<Possibilities>;
             let later: [(Reading, Unknown, Judge); 2] = [
-                (Reading::ForkHeld, Unknown::IdleStamp, fork::with_held),
-                (Reading::ForkMark, Unknown::ImbalanceMark, fork::with_mark),
+                (idle_stamp::FORK_HELD, Unknown::IdleStamp, fork::with_held),
+                (imbalance_mark::FORK_MARK, Unknown::ImbalanceMark, fork::with_mark),
             ];
             let averages =
-                tries(Reading::ForkAverages).then(|| fork::if_possible(shadow, spare, fork)).flatten();
+                tries(loads::FORK_AVERAGES).then(|| fork::if_possible(shadow, spare, fork)).flatten();
             let explained = averages.map(|found| (found, Unknown::Loads));
-            let earlier = earlier.filter(|_| tries(Reading::ForkEarlier));
+            let earlier = earlier.filter(|_| tries(in_motion::OF_FORK));
             let mut explained = explained.or(earlier.map(|found| (found, Unknown::InMotion)));
             for (reading, hidden, judge) in later {
                 if explained.is_none() && tries(reading) {
@@ -125,7 +129,7 @@ impl<S: Listener> Audit<S> {
     /// nothing is left of them if it is the likeliest choice, and that something is left otherwise.
     fn learn_of_fork(&mut self, verdict: &Verdict) {
         let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Unknown::Loads)).count();
-        if !self.tries(Reading::LearnedRest) {
+        if !self.tries(loads::LEARNED_REST) {
             return;
         }
         let before = &mut self.shadow.learned.loads.nothing_before;

@@ -8,14 +8,12 @@ pub mod execs;
 pub mod fork;
 pub mod fork_tables;
 pub mod forking;
-pub mod leaving;
 pub mod moving;
 pub mod nearest;
 pub mod opens;
 pub mod pick;
 pub mod picking;
 pub mod placement;
-pub mod pool;
 pub mod possibilities;
 pub mod preempt;
 pub mod pushing;
@@ -23,9 +21,7 @@ pub mod quota;
 pub mod search;
 pub mod slices;
 pub mod spare;
-pub mod unseen;
 pub mod waking;
-pub mod yields;
 
 use std::collections::VecDeque;
 
@@ -45,7 +41,8 @@ use crate::report::listener::Listener;
 use crate::report::probe::Comparison;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
 use crate::unknown::Shadow;
-use crate::unknown::list::{Reading, Unknown};
+use crate::unknown::about::Reading;
+use crate::unknown::list::Unknown;
 use schedlab_recording::Steady;
 
 /// Judges a trace and passes the events on to `sink`.
@@ -126,7 +123,13 @@ impl<S: Listener> Audit<S> {
             // It may have been busy the whole time.
             return Some(Unknown::Unmet);
         }
-        if unseen::is_unseen(&self.shadow, verdict) {
+        let on = |choice| match choice {
+            Choice::Cpu(cpu) => Some(cpu),
+            Choice::Task(_) | Choice::Preempt(_) => Some(verdict.cpu),
+            _ => None,
+        };
+        let choices = [Some(verdict.kernel), verdict.ours.first().map(|ours| ours.choice)];
+        if choices.into_iter().flatten().filter_map(on).any(|cpu| self.shadow.switched_unseen_on(cpu)) {
             return Some(Unknown::UnseenSwitch);
         }
         quota::hangs_on_quota(&self.shadow, verdict).then_some(Unknown::Quota)

@@ -3,16 +3,18 @@
 use schedlab_sched::{Curr, IdleType};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Comm, Event, Kind};
-use schedlab_units::{Duration, Pid, TaskId, Time};
+use schedlab_units::{Duration, Time};
 
 use crate::follow::leaving;
 use crate::judge::Audit;
 use crate::judge::balance::{self, Asked, Moved, Occasion};
 use crate::report::listener::Listener;
-use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
+use crate::report::verdict::{Answer, Decision, Possible, Verdict};
 use crate::unknown::Shadow;
+use crate::unknown::cache_home;
+use crate::unknown::delayed_dequeue;
 use crate::unknown::in_motion;
-use crate::unknown::list::{Reading, Unknown};
+use crate::unknown::list::Unknown;
 
 /// A stopper that was asked starts within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
@@ -30,7 +32,7 @@ impl<S: Listener> Audit<S> {
             && let Some(prev) = self.shadow.find(event.pid)
         {
             // Only a CPU whose last task has left its queue pulls a task on its way to idle.
-            self.leave_early(prev, event.cpu, state, event.time);
+            self.shadow.leave_early(prev, event.cpu, state, event.time);
         }
     }
 
@@ -41,7 +43,7 @@ impl<S: Listener> Audit<S> {
             return;
         }
         passed.clear();
-        if self.is_moved_by_wakeup(moved.task) {
+        if !self.wakings_recorded && self.shadow.was_asleep(moved.task) {
             return;
         }
         let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
@@ -82,30 +84,6 @@ impl<S: Listener> Audit<S> {
                 self.passed[event.cpu].remove(0);
             }
         }
-    }
-
-    /// The task that we would pick, and the CPU where it is seen to run next, if the recording contains no moves: then
-    /// it was moved without an event, for instance by the stopper that has just left.
-    pub(crate) fn moved_unseen(&self, verdict: &Verdict) -> Option<(TaskId, CpuId)> {
-        let Choice::Task(ours) = verdict.ours.first()?.choice else { return None };
-        if self.moves_recorded || ours == Pid::IDLE {
-            return None;
-        }
-        let task = self.shadow.find(ours)?;
-        let mut ahead = self.pairing.ahead(verdict.time + STOPPER_PATIENCE);
-        let runs = ahead.find(|event| match event.kind {
-            Kind::SchedSwitch { next_pid, .. } => next_pid == ours,
-            _ => false,
-        });
-        runs.filter(|event| event.cpu != verdict.cpu).map(|event| (task, event.cpu))
-    }
-
-    /// Whether a moved task was asleep and the recording contains no starts of wake-ups: then a wake-up moved it, and not
-    /// balancing, which takes only queued tasks.
-    fn is_moved_by_wakeup(&self, task: TaskId) -> bool {
-        let entry = self.shadow.sched.task(task);
-        let queued = entry.on_rq || self.shadow.runs(task) || self.shadow.may_be_queued(task);
-        !self.wakings_recorded && !queued && !self.shadow.was_never_queued(task)
     }
 
     /// Moves between the same CPUs that follow immediately: one pass decided them all.
@@ -163,48 +141,24 @@ impl<S: Listener> Audit<S> {
         let now = event.time;
         verdict.ours = ask_pass(&mut self.shadow, moved, asked, now);
         verdict.judge();
-        if verdict.answer == Answer::Differs && self.tries(Reading::MoveInMotion) {
+        if verdict.answer == Answer::Differs && self.tries(in_motion::OF_MOVE) {
             self.judge_move_in_motion(&mut verdict, event, moved.to, |shadow| {
                 ask_pass(shadow, moved, asked, now)
             });
         }
-        if verdict.answer == Answer::Differs && self.tries(Reading::MoveOfSleeper) {
-            self.judge_move_of_sleeper(&mut verdict, moved, asked, now);
+        if verdict.answer == Answer::Differs && self.tries(delayed_dequeue::MOVE_OF_SLEEPER) {
+            let takes = |shadow: &mut Shadow| {
+                verdict.takes(&ask_pass(shadow, moved, asked, now), Unknown::DelayedDequeue)
+            };
+            delayed_dequeue::find_sleeper(&mut self.shadow, moved.task, now, takes);
         }
-        let by_cache = self.shadow.sched.sched_cache_active() && self.tries(Reading::MoveToHome);
+        let by_cache = self.shadow.sched.sched_cache_active() && self.tries(cache_home::MOVE_TO_HOME);
         if verdict.answer == Answer::Differs && by_cache {
-            self.judge_move_to_home(&mut verdict, moved, asked, now);
+            cache_home::find(&mut self.shadow, moved.task, moved.to, |shadow| {
+                verdict.takes(&ask_pass(shadow, moved, asked, now), Unknown::CacheHome)
+            });
         }
         verdict
-    }
-
-    /// Whether the move follows if the task's process ran most in the destination's cache, or in no cache more than in
-    /// others. The kernel evaluates this at the first tick of an epoch in one of the process's threads, from the
-    /// charges up to then; whatever explains a move is kept until the next evaluation.
-    fn judge_move_to_home(&mut self, verdict: &mut Verdict, moved: Moved, asked: Asked, now: Time) {
-        let process = self.shadow.sched.task(moved.task).process;
-        let Some(before) = self.shadow.sched.preference(process) else { return };
-        for home in [Some(moved.to), None] {
-            let other = self.shadow.sched.preferring(&before, home);
-            self.shadow.sched.set_preference(process, &other);
-            if verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Unknown::CacheHome) {
-                return;
-            }
-        }
-        self.shadow.sched.set_preference(process, &before);
-    }
-
-    /// Whether the move follows if the task is a delayed sleeper, which balancing may take like any other task.
-    fn judge_move_of_sleeper(&mut self, verdict: &mut Verdict, moved: Moved, asked: Asked, now: Time) {
-        let task = moved.task;
-        if self.shadow.sched.task(task).on_rq || !self.shadow.may_be_queued(task) {
-            return;
-        }
-        let before = self.shadow.sched.clone();
-        self.shadow.sched.undo_dequeue(task, now);
-        if !verdict.takes(&ask_pass(&mut self.shadow, moved, asked, now), Unknown::DelayedDequeue) {
-            self.shadow.sched = before;
-        }
     }
 
     /// Whether the move follows if a CPU was seen in the state before or after its latest change, or with one task more

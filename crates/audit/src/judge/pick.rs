@@ -38,7 +38,7 @@ pub fn of_switch(
         return found;
     }
     let (choice, reason) = (found[0].choice, found[0].reason);
-    let hidden = Some(if shadow.groups_hidden { Unknown::Groups } else { Unknown::VirtualTime });
+    let hidden = Some(shadow.groups_or(Unknown::VirtualTime));
     let mut waiting = std::mem::take(&mut spare.waiting);
     may_come_first(shadow, shadow.sched.root_cfs_id(cpu), &mut waiting, &mut |task| {
         let other = Choice::Task(shadow.known(task).pid);

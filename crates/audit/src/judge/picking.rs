@@ -9,7 +9,8 @@ use crate::judge::pick;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
 use crate::unknown::Shadow;
-use crate::unknown::list::{Reading, Unknown};
+use crate::unknown::list::Unknown;
+use crate::unknown::lost_turn;
 
 impl<S: Listener> Audit<S> {
     /// Whether a pick that differs is explained by the largest errors of virtual times, or by a fact that no event
@@ -31,7 +32,8 @@ impl<S: Listener> Audit<S> {
         if verdict.answer == Answer::Differs && has_quota_again {
             verdict.without(Unknown::Quota);
         }
-        if verdict.answer == Answer::Differs && !self.shadow.groups_hidden && self.tries(Reading::LostTurn) {
+        if verdict.answer == Answer::Differs && !self.shadow.groups_hidden && self.tries(lost_turn::LOST_TURN)
+        {
             let kernel = verdict.kernel;
             let spare = &mut self.spare;
             let is_so = |shadow: &mut Shadow| {
@@ -83,7 +85,9 @@ impl<S: Listener> Audit<S> {
             self.shadow.learned.trusts = true;
         }
         if verdict.answer == Answer::Differs
-            && let Some((task, to)) = self.moved_unseen(&verdict)
+            && !self.moves_recorded
+            && let Some(Choice::Task(ours)) = verdict.ours.first().map(|ours| ours.choice)
+            && let Some((task, to)) = self.shadow.moved_unseen(ours, cpu, &self.pairing, now)
         {
             verdict.without(Unknown::UnseenMove);
             self.shadow.migrate(&[task], to, now);

@@ -49,7 +49,7 @@ fn of_rt(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
     let (sched, this) = (&shadow.sched, wakeup.this_cpu);
     found.add(sched.select_task_rq_rt(wakeup.task, this), None, Numbers::default());
     let nearest = sched.lowest_for_woken(wakeup.task, this);
-    let others = nearest.filter(|nearest| nearest.in_turn && !shadow.any_cpu_known[this]);
+    let others = nearest.filter(|nearest| nearest.in_turn && shadow.rotation_is_open(this));
     for cpu in others.iter().flat_map(|nearest| nearest.cpus.iter()) {
         let placement = Placement { in_turn: true, ..Placement::new(cpu, Reason::LowestRt) };
         found.add(placement, Some(Unknown::CpuRotation), Numbers::default());

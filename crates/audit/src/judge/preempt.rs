@@ -22,8 +22,9 @@ use crate::judge::arrival::{slice, turn};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
 use crate::unknown::Shadow;
-use crate::unknown::list::{Reading, Unknown};
-use crate::unknown::otherwise::Nearest;
+use crate::unknown::list::Unknown;
+use crate::unknown::lost_turn;
+use crate::unknown::slice_end;
 
 /// Whether the flags of an event show that the running task must be preempted at once.
 pub fn bit_full(flags: Flags) -> Option<bool> {
@@ -119,7 +120,7 @@ impl<S: Listener> Audit<S> {
 
     /// Whether the kernel's answer follows if the CPU lost its turn in a switch.
     fn is_of_lost_turn(&mut self, at: CpuId, task: TaskId, asked: bool) -> bool {
-        if !self.tries(Reading::LostTurn) {
+        if !self.tries(lost_turn::LOST_TURN) {
             return false;
         }
         let pending = take(&mut self.shadow.sched.rqs[at].need_resched);
@@ -152,7 +153,7 @@ impl<S: Listener> Audit<S> {
             verdict.without(Unknown::LostTurn);
         }
         verdict.nearest = self.why(&verdict, |audit| match (over, by_time) {
-            (Some((by, error)), _) => Some(Nearest::turn_end(false, by, error)),
+            (Some((by, error)), _) => Some(slice_end::had_ended(false, by, error)),
             (None, Some(_)) => audit.nearest_of_answer(at, task, asked, now),
             (None, None) => None,
         });

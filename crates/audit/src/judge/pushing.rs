@@ -51,7 +51,7 @@ fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
     let takes_turn = |push: &Push| matches!(push, Push::Moves { task, nearest, .. } if *task == moved.task && nearest.in_turn);
     if pushes.iter().any(takes_turn) {
         shadow.sched.rqs[from].any_cpu = to;
-        shadow.any_cpu_known[from] = true;
+        shadow.rotation_is_shown(from);
     }
     found
 }
@@ -100,7 +100,7 @@ fn of_push(shadow: &Shadow, moved: Moved, push: &Push, hidden: Option<Unknown>) 
     };
     let at = |to| choice(shadow, Moved { task: *task, to, ..moved });
     let mut found = vec![possible(at(*to), reason, hidden)];
-    if nearest.in_turn && !shadow.any_cpu_known[moved.from] {
+    if nearest.in_turn && shadow.rotation_is_open(moved.from) {
         let others = nearest.cpus.iter().filter(|cpu| cpu != to);
         found.extend(others.map(|cpu| possible(at(cpu), reason, Some(Unknown::CpuRotation))));
     }

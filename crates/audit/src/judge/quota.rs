@@ -7,7 +7,8 @@ use super::{Audit, pick};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Choice, Decision, Possible, Verdict};
 use crate::unknown::Shadow;
-use crate::unknown::list::{Reading, Unknown};
+use crate::unknown::list::Unknown;
+use crate::unknown::quota;
 
 /// Maximum number of queues on a CPU that may be found throttled at one switch.
 const PASSED_OVER_MAX: usize = 8;
@@ -20,7 +21,7 @@ impl<S: Listener> Audit<S> {
             _ => None,
         };
         let mut first = of(&self.shadow, &verdict.ours);
-        if first.is_none() || !self.tries(Reading::Throttled) {
+        if first.is_none() || !self.tries(quota::THROTTLED) {
             return;
         }
         let before = self.shadow.sched.clone();

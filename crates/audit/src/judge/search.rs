@@ -9,6 +9,7 @@ use crate::report::verdict::Numbers;
 use crate::unknown::Shadow;
 use crate::unknown::idle_scan_limit::{ByLimit, Range};
 use crate::unknown::list::Unknown;
+use crate::unknown::{idle_cores, recent_cpu};
 
 /// A CPU around which an idle one is searched.
 pub struct Target {
@@ -82,9 +83,7 @@ impl Search<'_> {
         }
         let core = matches!(ended.reason, Reason::IdleCore | Reason::IdleCoreFallback | Reason::IdleSmt);
         if (scans || core) && shadow.sched.domains.smt_active {
-            // Failed searches clear the mark, and it is unknown which of them were made.
-            let other = Supposed { has_idle_cores: Some(!shared.has_idle_cores), ..Supposed::NOTHING };
-            self.add(shadow, &other, Some(Unknown::IdleCores), found);
+            self.add(shadow, &idle_cores::other_mark(shared), Some(Unknown::IdleCores), found);
         }
     }
 
@@ -92,14 +91,8 @@ impl Search<'_> {
     fn add_plainly(&mut self, shadow: &Shadow, limited: &Supposed, found: &mut Possibilities) -> Ended {
         let ended = self.add(shadow, limited, None, found);
         let early = matches!(ended.reason, Reason::TargetIdle | Reason::PrevIdle | Reason::KthreadStack);
-        let rule = shadow.sched.kernel.rules.recent_used_cpu;
-        if !early && rule != RecentUsedCpu::Off && !shadow.known(self.wakeup.task).recent_known {
-            let target = self.target.cpu;
-            let may_be = |cpu: &CpuId| {
-                shadow.sched.cpus_share_cache(*cpu, target) && shadow.sched.available_idle_cpu(*cpu)
-            };
-            for cpu in shadow.cpus().filter(may_be) {
-                let recent = Supposed { recent_used_cpu: Some(cpu), ..*limited };
+        if !early {
+            for recent in recent_cpu::values(shadow, self.wakeup.task, self.target.cpu, limited) {
                 self.add(shadow, &recent, Some(Unknown::RecentCpu), found);
             }
         }

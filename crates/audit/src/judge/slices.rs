@@ -3,7 +3,7 @@
 //! No event shows a tick or the slice timer. A runnable task that is switched out without a request from an arriving
 //! task was preempted by one of those, or yielded.
 
-use schedlab_sched::{Curr, FairPolicy, Feature, Reason, SeId, calc_delta_fair};
+use schedlab_sched::{Curr, Feature, Reason, SeId};
 use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
@@ -13,24 +13,11 @@ use crate::judge::Audit;
 use crate::judge::arrival::{slice, turn};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
-use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
-use crate::unknown::otherwise::Nearest;
+use crate::unknown::{slice_end, yields};
 
 /// The event of a task that moves itself to a control group follows within this time.
 const GROUP_PATIENCE: Duration = Duration::millis(1);
-
-/// Whether a task began its request so recently that the kernel may only just have found the previous one to be over.
-fn just_renewed(shadow: &Shadow, task: TaskId) -> bool {
-    let mut levels = std::iter::successors(Some(SeId(task.0)), |&se| shadow.sched.se(se).parent);
-    levels.any(|se| {
-        let entity = shadow.sched.se(se);
-        let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
-        let used = calc_delta_fair(entity.slice, &entity.load) as i64 - left;
-        let eevdf = shadow.sched.kernel.rules.policy == FairPolicy::Eevdf;
-        eevdf && (0..=shadow.error_of(se) as i64).contains(&used)
-    })
-}
 
 impl<S: Listener> Audit<S> {
     /// Whether the turn of a CPU's task may be over by now.
@@ -68,7 +55,7 @@ impl<S: Listener> Audit<S> {
             verdict.without(Unknown::Deadlines);
         }
         if verdict.answer == Answer::Differs {
-            verdict.nearest = Some(Box::new(Nearest::turn_end(false, late.0, error)));
+            verdict.nearest = Some(Box::new(slice_end::had_ended(false, late.0, error)));
         }
         self.give(verdict);
     }
@@ -109,7 +96,7 @@ impl<S: Listener> Audit<S> {
                 verdict.ours = slice(&mut self.spare, false, Reason::SliceEnd);
                 verdict.ours[0].numbers.push(("left", left));
                 end = Some(left.max(0) as u64);
-                if left <= 0 || self.shadow.groups_hidden || just_renewed(&self.shadow, prev) {
+                if left <= 0 || self.shadow.groups_hidden || self.shadow.just_renewed(prev) {
                     verdict.ours.push(turn(true, Reason::SliceEnd, Some(Unknown::VirtualTime)));
                 }
             }
@@ -126,13 +113,17 @@ impl<S: Listener> Audit<S> {
                 Answer::Differs | Answer::Undecided if self.shadow.yields(prev) => {
                     verdict.without(Unknown::Yield);
                 }
-                Answer::Differs if self.left_early(prev, clock) => verdict.without(Unknown::Yield),
+                Answer::Differs
+                    if self.tries(yields::YIELDS) && self.shadow.left_early(prev, &self.pairing, clock) =>
+                {
+                    verdict.without(Unknown::Yield);
+                }
                 _ => {}
             }
         }
         if let Some(left) = end.filter(|_| verdict.answer == Answer::Differs) {
             let error = self.shadow.error_of(SeId(prev.0));
-            verdict.nearest = Some(Box::new(Nearest::turn_end(true, left + error, error)));
+            verdict.nearest = Some(Box::new(slice_end::had_ended(true, left + error, error)));
         }
         Some(verdict)
     }

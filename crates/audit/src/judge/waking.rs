@@ -20,10 +20,18 @@ use crate::judge::opens::Open;
 use crate::judge::placement;
 use crate::judge::possibilities::Possibilities;
 use crate::judge::preempt;
+use crate::judge::spare::Spare;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
+use crate::unknown::Shadow;
+use crate::unknown::about::Reading;
+use crate::unknown::delayed_dequeue;
+use crate::unknown::idle_scan_limit;
 use crate::unknown::in_motion;
-use crate::unknown::list::{Reading, Unknown};
+use crate::unknown::list::Unknown;
+use crate::unknown::sync_flag;
+use crate::unknown::wakee_flips;
+use crate::unknown::worker_pool;
 
 /// The sync flag and the scan limit are learned only from wake-ups with no other hidden facts than these.
 const LEARNED_BESIDE: [Unknown; 4] =
@@ -95,6 +103,12 @@ impl<S: Listener> Audit<S> {
         }
     }
 
+    /// A sleeper has left its queue.
+    fn let_go(&mut self, sleeper: TaskId, now: Time) {
+        let tries = self.tries(delayed_dequeue::LEFT_ALREADY);
+        self.shadow.let_go(sleeper, &self.pairing, tries, now);
+    }
+
     fn judge(&mut self, open: &mut Open, now: Time) {
         self.recognise(open, now);
         self.judge_plainly(open, now);
@@ -154,10 +168,10 @@ impl<S: Listener> Audit<S> {
     fn judge_otherwise(&mut self, open: &mut Open, now: Time) {
         type Judge<S> = fn(&mut Audit<S>, &mut Open, Time);
         let readings: [(Reading, Judge<S>); 4] = [
-            (Reading::OnCpu, |audit, open, _| audit.judge_on_cpu(open)),
-            (Reading::WakeInMotion, Self::judge_in_motion),
-            (Reading::StillQueued, |audit, open, _| audit.judge_still_queued(open)),
-            (Reading::SentBack, Self::judge_sent_back),
+            (in_motion::ON_CPU, |audit, open, _| audit.judge_on_cpu(open)),
+            (in_motion::OF_WAKEUP, Self::judge_in_motion),
+            (delayed_dequeue::STILL_QUEUED, |audit, open, _| audit.judge_still_queued(open)),
+            (worker_pool::SENT_BACK, Self::judge_sent_back),
         ];
         for (reading, judge) in readings {
             if self.tries(reading) {
@@ -184,9 +198,8 @@ impl<S: Listener> Audit<S> {
     fn judge_on_cpu(&mut self, open: &mut Open) {
         let task = open.wakeup.task;
         if open.may_be_on_cpu {
-            self.shadow.sched.task_mut(task).on_cpu = true;
-            let path = self.shadow.sched.wake_path(&open.wakeup);
-            self.shadow.sched.task_mut(task).on_cpu = false;
+            let asks = |shadow: &mut Shadow| shadow.sched.wake_path(&open.wakeup);
+            let path = in_motion::as_if_on_cpu(&mut self.shadow, task, asks);
             if path == WakePath::OnCpuHandover {
                 open.stays(Reason::OnCpuHandover, Unknown::InMotion);
             }
@@ -200,21 +213,20 @@ impl<S: Listener> Audit<S> {
             let possible = in_motion::as_if(&mut self.shadow, changing, |shadow| {
                 placement::of_wakeup(shadow, &mut self.spare, &open.wakeup, now)
             });
-            if self.takes(open, possible, Unknown::InMotion) {
+            if takes(&mut self.spare, open, possible, Unknown::InMotion) {
                 return;
             }
         }
     }
 
-    /// Accepts the outcome of another assumption, if what happened is among it.
-    pub(crate) fn takes(&mut self, open: &mut Open, possible: Possibilities, hidden: Unknown) -> bool {
-        let explains = open.verdict.takes(&possible.list, hidden);
-        if explains {
-            open.possible = possible;
-        } else {
-            self.spare.give_back_all(possible);
-        }
-        explains
+    /// Whether the choice follows if a worker was sent back to another cache.
+    fn judge_sent_back(&mut self, open: &mut Open, now: Time) {
+        let Audit { shadow, spare, .. } = self;
+        let (task, wakeup) = (open.wakeup.task, open.wakeup);
+        worker_pool::find(shadow, task, open.fate.cpu, |shadow| {
+            let possible = placement::of_wakeup(shadow, spare, &wakeup, now);
+            takes(spare, open, possible, Unknown::WorkerPool)
+        });
     }
 
     fn agreed(&self, cpu: CpuId) -> bool {
@@ -276,18 +288,18 @@ impl<S: Listener> Audit<S> {
         if let Some(telling) = &open.possible.telling
             && told
             && let Some(wide) = open.possible.tells_spread(open.fate.cpu)
-            && self.tries(Reading::LearnedFlips)
+            && self.tries(wakee_flips::LEARNED)
         {
             self.shadow.learn_flips(&telling.spread, wide);
         }
         if told && open.verdict.hidden.is_none_or(|hidden| LEARNED_BESIDE.contains(&hidden)) {
             if let Some(sync) = open.possible.tells_flag(open.fate.cpu)
-                && self.tries(Reading::LearnedFlag)
+                && self.tries(sync_flag::LEARNED)
             {
                 self.shadow.learn_sync_flag(&open.wakeup, sync);
             }
             if let Some(by) = open.possible.by_limit.filter(|_| open.verdict.ours.len() == 2)
-                && self.tries(Reading::LearnedLimit)
+                && self.tries(idle_scan_limit::LEARNED)
             {
                 self.shadow.learned.scan_limits.learn(by, open.fate.cpu);
             }
@@ -355,7 +367,7 @@ impl<S: Listener> Audit<S> {
             self.shadow.moved(task, 0);
         }
         if decision.placement.as_ref().is_some_and(|placement| placement.in_turn) {
-            self.shadow.any_cpu_known[wakeup.this_cpu] = true;
+            self.shadow.rotation_is_shown(wakeup.this_cpu);
         }
         self.shadow.no_other_stopper(task, decision.cpu, now);
         let preempt = self.shadow.sched.apply_wakeup(&wakeup, &decision, now);
@@ -414,4 +426,15 @@ impl<S: Listener> Audit<S> {
         let asked = preempt::bit_full(event.flags).filter(|_| event.cpu == target);
         self.shadow.queued_on(target, event.cpu, asked, now);
     }
+}
+
+/// Accepts the outcome of another assumption, if what happened is among it.
+fn takes(spare: &mut Spare, open: &mut Open, possible: Possibilities, hidden: Unknown) -> bool {
+    let explains = open.verdict.takes(&possible.list, hidden);
+    if explains {
+        open.possible = possible;
+    } else {
+        spare.give_back_all(possible);
+    }
+    explains
 }

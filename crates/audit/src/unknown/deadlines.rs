@@ -12,6 +12,13 @@ use schedlab_topology::{CpuId, PerCpu};
 use schedlab_units::{TaskId, Time};
 
 use super::Shadow;
+use super::about::{About, Reading};
+
+/// Learned from what CPUs run instead.
+pub const BUDGETS: Reading = Reading::new("BUDGETS", "deadline tasks that are passed over are out of budget");
+
+pub(super) const ABOUT: About =
+    About { readings: &[BUDGETS], ..About::new("DEADLINES", "the deadlines and budgets of deadline tasks") };
 
 /// For each CPU, whether the slice timer may be set to the time, unknown to us, at which a deadline task's budget ends.
 pub struct BudgetTimers {

@@ -4,12 +4,25 @@
 //! limit lies between the least and the most that a recent pass would have set. Passes over a cache with busy CPUs come
 //! every few dozen milliseconds; a cache whose CPUs are idle may keep its limit for as long as they stay idle.
 
-use schedlab_sched::{Curr, Feature, SdId, SharedId, nr_idle_scan};
+use schedlab_sched::{Curr, Feature, SdId, SharedDomain, SharedId, nr_idle_scan};
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::Shadow;
+use super::about::{About, Reading};
+use super::beyond::{Candidate, Case, Look, Of};
 use super::loads::{self, Width};
+use super::otherwise::Otherwise;
+
+/// Learned from searches that end elsewhere under another limit.
+pub const LEARNED: Reading =
+    Reading::new("LEARNED_LIMIT", "searches since the last tick narrow the scan limit");
+
+pub(super) const ABOUT: About = About {
+    readings: &[LEARNED],
+    beyond,
+    ..About::new("IDLE_SCAN_LIMIT", "how many CPUs the search was allowed to examine")
+};
 
 /// Within this many samples of a busy cache there was a pass.
 const LOOKS: usize = 16;
@@ -153,6 +166,29 @@ impl Shadow {
         }
         let limit = |util| nr_idle_scan(util, sd.span_weight.into(), sd.imbalance_pct.into());
         (Range { least: limit(most), most: limit(least) }, busy)
+    }
+}
+
+/// Asks with the facts that the CPUs of a cache share changed, in all caches.
+pub(super) fn with_caches(shadow: &mut Shadow, change: impl Fn(&mut SharedDomain), look: Look<'_>) -> bool {
+    let known = shadow.sched.domains.shared.clone();
+    shadow.sched.domains.shared.iter_mut().for_each(change);
+    let leads = look(shadow);
+    shadow.sched.domains.shared = known;
+    leads
+}
+
+fn beyond(case: &Case<'_>, candidates: &mut Vec<Candidate>) {
+    if !matches!(case.of, Of::Wakeup { .. }) {
+        return;
+    }
+    for (limit, had) in
+        [(u32::MAX >> 1, "the search had looked at every CPU"), (0, "the search had looked at no CPU")]
+    {
+        let had = Otherwise::plain("IDLE_SCAN_LIMIT", had);
+        candidates.push(Candidate::new(had, move |shadow, look| {
+            with_caches(shadow, |llc| llc.nr_idle_scan = limit, look)
+        }));
     }
 }
 

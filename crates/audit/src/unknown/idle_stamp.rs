@@ -9,11 +9,28 @@
 //!
 //! Kernel: idle_set_state(), kernel/sched/sched.h, cpuidle_enter_state(), drivers/cpuidle/cpuidle.c, v6.12.
 
+use schedlab_sched::Curr;
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_trace::IDLE_EXIT;
 
 use super::Shadow;
+use super::about::{About, Reading};
+use super::beyond::{Candidate, Case, Of};
+use super::otherwise::Otherwise;
 use crate::follow::shadow::IDLE_BEFORE;
+
+/// Tried where nothing else leads a fork to its CPU.
+pub const FORK_HELD: Reading = Reading::new("FORK_HELD", "a CPU went idle before its clock shows it");
+
+/// Learned from idle states.
+pub const IDLE_STATES: Reading =
+    Reading::new("IDLE_STATES", "recorded idle states order CPUs by exit latency");
+
+pub(super) const ABOUT: About = About {
+    readings: &[FORK_HELD, IDLE_STATES],
+    beyond,
+    ..About::new("IDLE_STAMP", "which of the CPUs idle since before the recording went idle last")
+};
 
 /// The idle states of CPUs.
 #[derive(Clone, Debug)]
@@ -66,4 +83,35 @@ fn latency(state: Option<u32>) -> Option<u64> {
         Some(state) => Some(state.into()),
         None => Some(u64::MAX),
     }
+}
+
+/// Asks with every CPU that was held up on its way to idle, except the chosen one, gone idle as early as it may have.
+pub fn as_if_held<T>(shadow: &mut Shadow, chosen: CpuId, look: impl FnOnce(&mut Shadow) -> T) -> T {
+    let stamps: Vec<u64> = shadow.cpus().map(|cpu| shadow.sched.rqs[cpu].idle_stamp).collect();
+    for (cpu, &stamp) in shadow.cpus().zip(&stamps).filter(|&(cpu, _)| cpu != chosen) {
+        let held = shadow.clocks.idle_held(cpu).0.min(stamp.saturating_sub(1));
+        shadow.sched.rqs[cpu].idle_stamp = stamp - held;
+    }
+    let result = look(shadow);
+    for (cpu, stamp) in shadow.cpus().zip(stamps) {
+        shadow.sched.rqs[cpu].idle_stamp = stamp;
+    }
+    result
+}
+
+fn beyond(case: &Case<'_>, candidates: &mut Vec<Candidate>) {
+    let Of::Placement { chosen, ours } = &case.of else { return };
+    let (rqs, chosen, now) = (&case.shadow.sched.rqs, *chosen, case.now);
+    if rqs[chosen].curr != Curr::Idle {
+        return;
+    }
+    let latest = ours.iter().map(|&cpu| rqs[cpu].idle_stamp).max().unwrap_or(0);
+    let by = latest.saturating_sub(rqs[chosen].idle_stamp);
+    let had = Otherwise::plain("IDLE_STAMP", format!("CPU {chosen} had gone idle later"));
+    candidates.push(Candidate::new(had.by(by, case.shadow.slack.time().0), move |shadow, look| {
+        let before = std::mem::replace(&mut shadow.sched.rqs[chosen].idle_stamp, now.0);
+        let leads = look(shadow);
+        shadow.sched.rqs[chosen].idle_stamp = before;
+        leads
+    }));
 }

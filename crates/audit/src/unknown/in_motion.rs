@@ -10,7 +10,39 @@ use schedlab_trace::{Event, Kind};
 use schedlab_units::{Pid, TaskId, Time};
 
 use super::Shadow;
+use super::about::{About, Reading};
+use super::beyond::{Candidate, Case, Look, Of, with_copy};
+use super::otherwise::Otherwise;
 use crate::follow::pairing::Shown;
+
+/// Tried where nothing else explains that a woken task stays.
+pub const ON_CPU: Reading = Reading::new("ON_CPU", "the woken task was still on its CPU");
+
+/// Tried where the state does not lead a wake-up to its CPU.
+pub const OF_WAKEUP: Reading =
+    Reading::new("WAKE_IN_MOTION", "a CPU that was changing its state was seen in the new one");
+
+/// Tried where the state does not lead to a move.
+pub const OF_MOVE: Reading =
+    Reading::new("MOVE_IN_MOTION", "a pass saw a CPU before or after its latest change");
+
+/// Tried where the last state does not lead a fork to its CPU.
+pub const OF_FORK: Reading =
+    Reading::new("FORK_EARLIER", "the CPU was chosen in an earlier state, or one was changing");
+
+pub(super) const ABOUT: About = About {
+    readings: &[ON_CPU, OF_WAKEUP, OF_MOVE, OF_FORK],
+    further: &[
+        ("CPU_IDLE", "a CPU had been idle: for longer, or since an earlier time"),
+        ("CPU_BUSY", "a CPU had been busy: for longer, or since an earlier time"),
+        ("ONE_MORE_QUEUED", "one more task had been queued on a CPU"),
+        ("ONE_LESS_QUEUED", "one task fewer had been queued on a CPU"),
+        ("ON_CPU", "the woken sleeper had still been on its CPU"),
+        ("WAITED", "the moved task had waited on the CPU that it was taken from"),
+    ],
+    beyond,
+    ..About::new("IN_MOTION", "a state that was changing at that moment")
+};
 
 /// A CPU that others may see in another state than the shadow's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +195,14 @@ pub fn state_since(shadow: &Shadow, cpu: CpuId) -> Time {
     }
 }
 
+/// Asks with a task still on its CPU.
+pub fn as_if_on_cpu<T>(shadow: &mut Shadow, task: TaskId, look: impl FnOnce(&mut Shadow) -> T) -> T {
+    shadow.sched.task_mut(task).on_cpu = true;
+    let result = look(shadow);
+    shadow.sched.task_mut(task).on_cpu = false;
+    result
+}
+
 /// Runs `look` on the shadow with a CPU already changed. A CPU that is idle has dequeued its sleepers.
 pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut Shadow) -> T) -> T {
     let cpu = changing.cpu;
@@ -180,6 +220,85 @@ pub fn as_if<T>(shadow: &mut Shadow, changing: Changing, look: impl FnOnce(&mut 
     let rq = &mut shadow.sched.rqs[cpu];
     (rq.curr, rq.ttwu_pending) = before;
     result
+}
+
+fn beyond(case: &Case<'_>, candidates: &mut Vec<Candidate>) {
+    candidates.extend(case.states.iter().map(|&cpu| other_state(case, cpu)));
+    let moves = Moves::of(case.this, case.pairing.ahead(Time::MAX));
+    candidates.extend(case.queues.iter().flat_map(|&cpu| other_count(case, &moves, cpu)));
+    let (shadow, task, now) = (case.shadow, case.task, case.now);
+    let entry = shadow.sched.task(task);
+    match case.of {
+        Of::Wakeup { fate, .. } => {
+            // It was switched out so recently that it may still have been on its CPU.
+            let lately = now.since(shadow.known(task).left) <= shadow.slack.time() * 4;
+            if fate.stays_on(entry.cpu) && fate.by == entry.cpu && lately {
+                let had = Otherwise::plain("ON_CPU", "the task had still been on its CPU");
+                let as_if = move |shadow: &mut Shadow, look: Look<'_>| as_if_on_cpu(shadow, task, look);
+                candidates.push(Candidate::new(had, as_if).late());
+            }
+        }
+        Of::Move { from, .. } => {
+            if !entry.on_rq || entry.cpu != from || shadow.runs(task) || entry.se.sched_delayed {
+                let had = Otherwise::plain("WAITED", "the task had waited there");
+                let as_if =
+                    move |shadow: &mut Shadow, look: Look<'_>| as_if_waiting(shadow, task, from, now, look);
+                candidates.push(Candidate::moving(had, as_if).late());
+            }
+        }
+        Of::Placement { .. } | Of::Order { .. } => {}
+    }
+}
+
+/// A busy CPU had been idle, or the reverse: how long ago it was so, or how soon it will be.
+fn other_state(case: &Case<'_>, cpu: CpuId) -> Candidate {
+    let idle = !case.shadow.sched.idle_cpu(cpu);
+    let ago = case.now.since(state_since(case.shadow, cpu)).0;
+    let mut ahead = case.pairing.shown(Time::MAX);
+    let comes = ahead.find(|shown| shown.cpu == cpu && shown.idle == Some(idle));
+    let soon = comes.map_or(u64::MAX, |shown| shown.time.since(case.now).0);
+    let (name, state) = if idle { ("CPU_IDLE", "idle") } else { ("CPU_BUSY", "busy") };
+    let longer = if ago <= soon { "longer" } else { "sooner" };
+    let had = Otherwise::plain(name, format!("CPU {cpu} had been {state} {longer}"));
+    Candidate::new(had.by(ago.min(soon), case.shadow.slack.time().0), move |shadow, look| {
+        as_if(shadow, Changing { cpu, idle }, look)
+    })
+}
+
+/// One task fewer or one more had been queued on a CPU: how long ago the last one came, how soon one leaves, and how soon
+/// one comes.
+fn other_count(case: &Case<'_>, moves: &Moves, cpu: CpuId) -> [Candidate; 2] {
+    let error = case.shadow.slack.time().0;
+    let soon = |by: &BTreeMap<CpuId, Time>| by.get(&cpu).map(|&time| time.since(case.now).0);
+    let came = case.now.since(case.shadow.clocks.queued_at(cpu)).0;
+    let less = came.min(soon(&moves.leaves).unwrap_or(u64::MAX));
+    let fewer = Otherwise::plain("ONE_LESS_QUEUED", format!("one task fewer had been queued on CPU {cpu}"));
+    let more = Otherwise::plain("ONE_MORE_QUEUED", format!("one more task had been queued on CPU {cpu}"));
+    let more = match soon(&moves.comes) {
+        Some(soon) => more.by(soon, error),
+        None => more,
+    };
+    let value = |had, more| {
+        Candidate::new(had, move |shadow, look| as_if_counted(shadow, Counted { cpu, more }, look))
+    };
+    [value(fewer.by(less, error), false), value(more, true)]
+}
+
+/// Asks with a moved task waiting on the CPU from which it was taken.
+fn as_if_waiting(shadow: &mut Shadow, task: TaskId, from: CpuId, now: Time, look: Look<'_>) -> bool {
+    let (known, generation) = (shadow.known(task).clone(), shadow.generation);
+    let waits = |shadow: &mut Shadow| {
+        if shadow.runs(task) {
+            shadow.sched.put_prev(from);
+            shadow.sched.rqs[from].curr = Curr::Idle;
+        } else {
+            shadow.join(task, from, now);
+        }
+    };
+    let leads = with_copy(shadow, waits, look);
+    *shadow.known_mut(task) = known;
+    shadow.generation = generation;
+    leads
 }
 
 #[cfg(test)]

@@ -9,7 +9,23 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use super::Shadow;
+use super::about::{About, Reading};
+use super::beyond::{Candidate, Case, Look, Of};
+use super::otherwise::Otherwise;
 use crate::follow::averages::Averages;
+
+/// Tried where the likely error does not lead a fork to its CPU.
+pub const FORK_AVERAGES: Reading = Reading::new("FORK_AVERAGES", "averages are off by their widest error");
+
+/// Learned from forks.
+pub const LEARNED_REST: Reading =
+    Reading::new("LEARNED_REST", "decisions show whether averages from before the recording still matter");
+
+pub(super) const ABOUT: About = About {
+    readings: &[FORK_AVERAGES, LEARNED_REST],
+    beyond,
+    ..About::new("LOADS", "the exact load averages")
+};
 
 /// Weights of nice 19 and nice -20.
 const WEIGHT_LEAST: u64 = 15;
@@ -154,4 +170,26 @@ pub fn as_if<T>(shadow: &mut Shadow, averages: &[Averages], look: impl FnOnce(&m
     let result = shadow.suppose(look);
     swap(shadow, &before);
     result
+}
+
+/// Asks with load averages that may be off by `times` times their assumed error.
+fn with_errors(shadow: &mut Shadow, times: u64, look: Look<'_>) -> bool {
+    let before = std::mem::replace(&mut shadow.learned.loads.errors, times);
+    let leads = look(shadow);
+    shadow.learned.loads.errors = before;
+    leads
+}
+
+fn beyond(case: &Case<'_>, candidates: &mut Vec<Candidate>) {
+    let errors: &[u64] = match case.of {
+        Of::Wakeup { .. } => &[2, 3, 4, 6, 8, 12, 16, 32, 64, 128],
+        Of::Placement { .. } => &[2, 3, 4, 6, 8, 16],
+        Of::Move { .. } => &[2, 3, 4, 8, 16],
+        Of::Order { .. } => &[],
+    };
+    candidates.extend(errors.iter().map(|&times| {
+        let had = Otherwise::plain("LOADS", "load averages had been off");
+        let had = Otherwise { times: Some(times), ..had };
+        Candidate::new(had, move |shadow, look| with_errors(shadow, times, look))
+    }));
 }

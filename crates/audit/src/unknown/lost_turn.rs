@@ -12,7 +12,17 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use super::Shadow;
+use super::about::{About, Reading};
 use crate::follow::clocks::Clock;
+
+/// Tried where nothing else explains a pick or an answer.
+pub const LOST_TURN: Reading =
+    Reading::new("LOST_TURN", "a CPU lost its turn between its clock and its event");
+
+pub(super) const ABOUT: About = About {
+    readings: &[LOST_TURN],
+    ..About::new("LOST_TURN", "when a switch read its clock, on a CPU that may have lost its turn just then")
+};
 
 /// Fractions of the time in which a turn may have been lost that are tried, the smallest first.
 const PARTS: u64 = 8;

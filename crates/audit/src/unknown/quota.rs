@@ -9,6 +9,13 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use super::Shadow;
+use super::about::{About, Reading};
+
+/// Tried where virtual times do not explain a pick.
+pub const THROTTLED: Reading = Reading::new("THROTTLED", "the tasks that come first were out of quota");
+
+pub(super) const ABOUT: About =
+    About { readings: &[THROTTLED], ..About::new("QUOTA", "whether a group was out of its quota") };
 
 impl Shadow {
     /// The group whose quota limits a task.

@@ -8,6 +8,18 @@
 use schedlab_sched::{Feature, Wakeup};
 
 use super::Shadow;
+use super::about::{About, Reading};
+use super::beyond::{Candidate, Case, Of};
+use super::otherwise::Otherwise;
+
+/// Learned from wake-ups whose outcome follows with only one value.
+pub const LEARNED: Reading = Reading::new("LEARNED_FLAG", "most wake-ups of a task have the same sync flag");
+
+pub(super) const ABOUT: About = About {
+    readings: &[LEARNED],
+    beyond,
+    ..About::new("SYNC_FLAG", "whether the wake-up carried the sync flag")
+};
 
 /// A value is assumed if it has been seen this many times more than the other.
 const SURE: i8 = 3;
@@ -62,6 +74,26 @@ pub fn may_be_sync(shadow: &Shadow, wakeup: &Wakeup) -> bool {
     let exits = shadow.sched.kernel.has(Feature::SyncWakerExiting)
         && wakeup.waker.is_some_and(|waker| shadow.sched.task(waker).exiting);
     !exits && !shadow.known(wakeup.task).plainly_woken
+}
+
+fn beyond(case: &Case<'_>, candidates: &mut Vec<Candidate>) {
+    let Of::Wakeup { wakeup, .. } = case.of else { return };
+    if may_be_sync(case.shadow, &wakeup) {
+        return;
+    }
+    let had = Otherwise::plain("SYNC_FLAG", "the waker had said that it will sleep");
+    candidates.push(Candidate::new(had, move |shadow, look| {
+        let plainly = std::mem::take(&mut shadow.known_mut(wakeup.task).plainly_woken);
+        let exits = |shadow: &mut Shadow, exits: bool| {
+            let waker = wakeup.waker.map(|waker| shadow.sched.task_mut(waker));
+            waker.is_some_and(|waker| std::mem::replace(&mut waker.exiting, exits))
+        };
+        let exiting = exits(shadow, false);
+        let leads = look(shadow);
+        shadow.known_mut(wakeup.task).plainly_woken = plainly;
+        exits(shadow, exiting);
+        leads
+    }));
 }
 
 #[cfg(test)]

@@ -3,6 +3,10 @@
 use schedlab_units::TaskId;
 
 use super::Shadow;
+use super::about::About;
+
+pub(super) const ABOUT: About =
+    About::new("UNMET", "what happened before the recording first showed the task or CPU");
 
 impl Shadow {
     /// Whether a task from before the recording has not been in any queue yet.

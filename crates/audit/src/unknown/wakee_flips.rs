@@ -8,6 +8,19 @@ use schedlab_units::{TaskId, Time};
 use self::guesses::Guesses;
 pub use self::guesses::{Flips, Inherited, Spread};
 use super::Shadow;
+use super::about::{About, Reading};
+use super::beyond::{Candidate, Case, Look, Of};
+use super::otherwise::Otherwise;
+
+/// Learned from wake-ups that spread, or do not.
+pub const LEARNED: Reading =
+    Reading::new("LEARNED_FLIPS", "wake-ups show how often a task changed its wakee");
+
+pub(super) const ABOUT: About = About {
+    readings: &[LEARNED],
+    beyond,
+    ..About::new("WAKEE_FLIPS", "how often tasks changed their wakee before the recording")
+};
 
 /// The flips of the tasks that a recording shows.
 #[derive(Clone, Debug)]
@@ -86,4 +99,33 @@ impl Shadow {
             (Some(_), Some(_)) | (None, None) => false,
         }
     }
+}
+
+fn beyond(case: &Case<'_>, candidates: &mut Vec<Candidate>) {
+    let Of::Wakeup { wakeup, .. } = case.of else { return };
+    for (spreads, had) in [
+        (true, "there had been enough flips for the wake-up to spread"),
+        (false, "there had been too few flips for the wake-up to spread"),
+    ] {
+        let had = Otherwise::plain("WAKEE_FLIPS", had);
+        candidates.push(Candidate::new(had, move |shadow, look| as_if(shadow, &wakeup, spreads, look)));
+    }
+}
+
+/// Asks with flips for which a wake-up spreads or does not.
+fn as_if(shadow: &mut Shadow, wakeup: &Wakeup, spreads: bool, look: Look<'_>) -> bool {
+    let Some(waker) = wakeup.waker else { return false };
+    let sides = [waker, wakeup.task];
+    let factor = shadow.sched.domains.per_cpu[wakeup.this_cpu].llc_size;
+    let guessed = sides.map(|task| shadow.known_mut(task).learned.flips.take());
+    let known = sides.map(|task| shadow.sched.task(task).wakee_flips);
+    for (task, flips) in sides.into_iter().zip([factor * factor + factor, factor]) {
+        shadow.sched.task_mut(task).wakee_flips = if spreads { flips } else { 0 };
+    }
+    let leads = look(shadow);
+    for ((task, guessed), known) in sides.into_iter().zip(guessed).zip(known) {
+        shadow.known_mut(task).learned.flips = guessed;
+        shadow.sched.task_mut(task).wakee_flips = known;
+    }
+    leads
 }
