@@ -37,7 +37,7 @@ const MACHINES: [(&str, usize); 10] = [
 ];
 
 /// Sets of loads, the last of them with all at once.
-const LOADS: [&str; 22] = [
+const LOADS: [&str; 26] = [
     "plain",
     "nohz",
     "sync,irq",
@@ -55,11 +55,15 @@ const LOADS: [&str; 22] = [
     "rt",
     "deadline",
     "exec",
+    "steal",
+    "hrtick",
+    "hrtick,deadline,rt,nice",
     "lazy",
     "nohz,nice,groups,rt,lazy",
     "groups,deadline,rt",
     "all",
     "all,lazy",
+    "all,hrtick",
 ];
 
 /// The runs to make.

@@ -219,6 +219,11 @@ impl Kernel {
         self.raw.lab_nohz_exit(self.at(cpu));
     }
 
+    /// A hypervisor takes this many ns from a CPU, which sees that when it next reads its clock.
+    pub fn steal(&mut self, cpu: CpuId, ns: u64) {
+        self.raw.lab_steal(self.at(cpu), ns);
+    }
+
     /// `set_user_nice()`.
     pub fn set_nice(&mut self, cpu: CpuId, task: KernelTask, nice: i8) {
         self.raw.lab_nice(self.at(cpu), task.0 as c_int, nice.into());

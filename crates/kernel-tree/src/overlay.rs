@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Every file, by its name below the overlay's folder.
-pub(crate) const FILES: [(&str, &str); 46] = files![
+pub(crate) const FILES: [(&str, &str); 48] = files![
     "arch/Kconfig",
     "arch/Kconfig.debug",
     "arch/schedlab.config",
@@ -24,6 +24,8 @@ pub(crate) const FILES: [(&str, &str); 46] = files![
     "asm/asm/mmu_context.h",
     "asm/asm/mmzone.h",
     "asm/asm/page.h",
+    "asm/asm/paravirt.h",
+    "asm/asm/paravirt_api_clock.h",
     "asm/asm/percpu.h",
     "asm/asm/pgtable.h",
     "asm/asm/processor.h",

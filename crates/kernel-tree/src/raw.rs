@@ -32,7 +32,7 @@ pub(crate) struct Event {
 }
 
 /// Words of state, as in `lab.h`.
-pub(crate) const WORDS: usize = 24;
+pub(crate) const WORDS: usize = 28;
 /// Words of a mask of CPUs: 256 of them.
 pub(crate) const MASK_WORDS: usize = 4;
 
@@ -97,6 +97,7 @@ functions! {
     lab_stopper: fn(cpu: c_int) -> c_int;
     lab_nohz_enter: fn(cpu: c_int);
     lab_nohz_exit: fn(cpu: c_int);
+    lab_steal: fn(cpu: c_int, ns: u64);
     lab_nice: fn(cpu: c_int, task: c_int, nice: c_int);
     lab_policy: fn(cpu: c_int, task: c_int, policy: c_int, nice_or_prio: c_int, runtime: u64, deadline: u64, period: u64) -> c_int;
     lab_group: fn(parent: c_int, shares: u64) -> c_int;

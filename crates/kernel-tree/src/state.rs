@@ -30,7 +30,7 @@ states! {
     CpuState {
         nr_running, clock, clock_task, clock_pelt, avg_idle, idle_stamp, next_balance, load_avg, util_avg, runnable_avg,
         cpu_capacity, max_idle_balance_cost, weight, vruntime, h_load, last_h_load_update, nr_idle_scan, has_idle_cores,
-        overloaded, rt_util_avg, dl_util_avg, balance_idle_scan, avg_age,
+        overloaded, rt_util_avg, dl_util_avg, balance_idle_scan, avg_age, hrtick, irq_util_avg,
     }
     /// A domain of a CPU. `groups` counts them.
     DomainState {

@@ -99,11 +99,16 @@ impl Pair {
         let theirs = self.kernel.cpu_state(cpu);
         let rq = &self.sched.rqs[cpu];
         let cfs = &self.sched.cfs_rqs[cpu.index()];
+        // A timer that another CPU set is set by the interrupt.
+        if !self.kernel.pending(cpu).ipi() {
+            all.numbers(&of, &[("hrtick_timer", theirs.hrtick, rq.hrtick.unwrap_or(0))]);
+        }
         all.numbers(
             &of,
             &[
                 ("nr_running", theirs.nr_running, u64::from(rq.nr_running)),
                 ("rq clock", theirs.clock, rq.clock),
+                ("clock_task", theirs.clock_task, rq.clock_task),
                 ("clock_pelt", theirs.clock_pelt, rq.clock_pelt),
                 ("avg_idle", theirs.avg_idle, rq.avg_idle),
                 ("idle_stamp", theirs.idle_stamp, rq.idle_stamp),
@@ -127,6 +132,7 @@ impl Pair {
                 &of,
                 &[
                     ("util_avg of RT", theirs.rt_util_avg, rq.avg_rt.util_avg),
+                    ("util_avg of interrupts", theirs.irq_util_avg, rq.avg_irq.util_avg),
                     ("util_avg of deadline tasks", theirs.dl_util_avg, rq.avg_dl.util_avg),
                 ],
             );

@@ -88,6 +88,9 @@ impl Generator {
         if meant(random, "freq", 40) {
             return Some(Operation::Frequency { cpu, scale: random.of(&[1024, 700, 350]) });
         }
+        if meant(random, "steal", 15) {
+            return Some(Operation::Steal { cpu, ns: random.of(&[700, 20_000, 400_000, 5_000_000]) });
+        }
         if meant(random, "affinity", 40) {
             let all = random.once_in(3);
             let mut cpus: Vec<CpuId> =

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use schedlab_kernel_tree::Tree;
 
-/// The load that changes the preemption model. It is not among "all".
-const LAZY: &str = "lazy";
+/// Loads that change a setting of the whole run. They are not among "all".
+const SETTINGS: [&str; 2] = ["lazy", "hrtick"];
 
 /// Names of loads, and what each adds.
-pub const LOADS: [(&str, &str); 19] = [
+pub const LOADS: [(&str, &str); 21] = [
     ("nohz", "idle CPUs stop their ticks and others balance for them"),
     ("sync", "wake-ups with the sync flag"),
     ("irq", "wake-ups from interrupts"),
@@ -28,7 +28,9 @@ pub const LOADS: [(&str, &str); 19] = [
     ("rt", "SCHED_FIFO and SCHED_RR"),
     ("deadline", "SCHED_DEADLINE"),
     ("exec", "tasks that execute another program, and are moved for that"),
-    (LAZY, "preempt=lazy, and CPUs that honour lazy requests (from 6.13 on)"),
+    ("steal", "time that a hypervisor takes from CPUs"),
+    ("lazy", "preempt=lazy, and CPUs that honour lazy requests (from 6.13 on)"),
+    ("hrtick", "slices and budgets end by a timer (HRTICK, HRTICK_DL)"),
 ];
 
 /// A set of loads.
@@ -47,7 +49,7 @@ impl Loads {
     /// # Errors
     /// A sentence that names what it lacks.
     pub fn fit(&self, tree: &Tree) -> Result<(), String> {
-        if self.has(LAZY) && !tree.has_preempt_lazy() {
+        if self.has("lazy") && !tree.has_preempt_lazy() {
             return Err(format!(
                 "Linux {} has no lazy preemption, so there is no load lazy for it",
                 tree.release()
@@ -78,8 +80,7 @@ impl FromStr for Loads {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "plain") {
             if part == "all" {
                 let all = LOADS.iter().map(|(name, _)| *name);
-                let lazy = loads.has(LAZY).then_some(LAZY);
-                loads.0 = all.filter(|name| *name != LAZY).chain(lazy).collect();
+                loads.0 = all.filter(|name| !SETTINGS.contains(name) || loads.has(name)).collect();
                 continue;
             }
             let Some((name, _)) = LOADS.iter().find(|(name, _)| *name == part) else {
@@ -111,11 +112,11 @@ mod tests {
         assert_eq!("plain".parse::<Loads>().unwrap().to_string(), "plain");
         assert!("quota".parse::<Loads>().unwrap().has("groups"));
         let lazy = |text: &str| text.parse::<Loads>().unwrap().has("lazy");
-        assert_eq!(["all", "all,lazy", "lazy,all"].map(lazy), [false, true, true]);
+        assert_eq!(["all", "all,lazy", "lazy,all", "hrtick,all"].map(lazy), [false, true, true, false]);
         assert_eq!(
             "nhz".parse::<Loads>().unwrap_err(),
             "there is no load \"nhz\"; known are plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, \
-             shares, quota, idle-groups, slice, freq, batch, rt, deadline, exec, lazy"
+             shares, quota, idle-groups, slice, freq, batch, rt, deadline, exec, steal, lazy, hrtick"
         );
     }
 }

@@ -50,6 +50,8 @@ pub enum Operation {
     Slice { cpu: CpuId, task: usize, slice: u64 },
     /// The clock rate of a CPU changes; 1024 is its full rate.
     Frequency { cpu: CpuId, scale: u64 },
+    /// A hypervisor takes time from a CPU, ns. The CPU sees that when it next reads its clock.
+    Steal { cpu: CpuId, ns: u64 },
     /// A task moves to a group.
     Move { cpu: CpuId, task: usize, group: Option<usize> },
 }
@@ -105,6 +107,9 @@ impl fmt::Display for Operation {
             }
             Operation::Frequency { cpu, scale } => {
                 write!(f, "CPU {} runs at {scale}/1024 of its clock rate", cpu.0)
+            }
+            Operation::Steal { cpu, ns } => {
+                write!(f, "the hypervisor takes {} us from CPU {}", *ns as f64 / 1e3, cpu.0)
             }
             Operation::Move { cpu, task, group: to } => {
                 write!(f, "CPU {} moves t{task} to {}", cpu.0, group(to))

@@ -300,6 +300,11 @@ impl Pair {
                 self.sched.set_freq_scale(*cpu, *scale);
                 true
             }
+            Operation::Steal { cpu, ns } => {
+                self.kernel.steal(*cpu, *ns);
+                self.sched.steal_by_hypervisor(*cpu, *ns);
+                true
+            }
             Operation::Move { cpu, task, group } if self.lives(*task) => {
                 self.change_group(*cpu, *task, *group)
             }

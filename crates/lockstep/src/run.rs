@@ -62,6 +62,12 @@ impl Plan {
             assert!(kernel.set_preempt_lazy(), "Linux {} has no lazy preemption", kernel.release());
             rules.switch("preempt=lazy").expect("every kernel has this switch");
         }
+        if self.loads.has("hrtick") {
+            for name in ["HRTICK", "HRTICK_DL"] {
+                kernel.feature(name, true);
+                rules.switch(name).expect("every kernel has this switch");
+            }
+        }
         Pair::new(kernel, &self.machine, &rules, self.seed, self.loads.has("nohz"))
     }
 }

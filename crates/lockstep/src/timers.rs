@@ -62,16 +62,33 @@ impl Pair {
         }
     }
 
-    /// The timers that are due, on the CPUs on which the kernel set them.
+    /// The timers that are due, on the CPUs on which the kernel set them. Ours are not of a CPU, but for the slice timers:
+    /// they come where the kernel's first one comes that is not such a timer.
     fn fire(&mut self) {
         let mut by = None;
         for cpu in (0..self.nr_cpus()).map(CpuId::from) {
-            if self.kernel.timer_at(cpu) <= self.now {
-                self.kernel.timer(cpu);
-                by = by.or(Some(cpu));
+            if self.kernel.timer_at(cpu) > self.now {
+                continue;
             }
+            let slice = self.sched.hrtick_at(cpu).is_some_and(|at| at <= self.now);
+            self.kernel.timer(cpu);
+            if slice {
+                self.sched.hrtick(cpu, self.time());
+                self.tell(|| format!("slice timer of CPU {}", cpu.0));
+            } else {
+                self.fire_ours(cpu);
+            }
+            by = by.or(Some(cpu));
         }
-        let (by, now) = (by.unwrap_or(CpuId(0)), self.time());
+        let by = by.unwrap_or(CpuId(0));
+        self.fire_ours(by);
+        self.after(&format!("timers on CPU {}", by.0));
+        self.settle();
+    }
+
+    /// Those of our rules that are due.
+    fn fire_ours(&mut self, by: CpuId) {
+        let now = self.time();
         while let Some(&(at, timer)) = self.timers.first()
             && at <= self.now
         {
@@ -95,8 +112,6 @@ impl Pair {
             };
             self.timers.extend(again.map(|Time(at)| (at, timer)));
         }
-        self.after(&format!("timers on CPU {}", by.0));
-        self.settle();
     }
 
     fn tick(&mut self, cpu: CpuId) {

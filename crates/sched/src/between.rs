@@ -3,8 +3,8 @@
 //! The changes were read in the sources of the named point release. Rules not named here are those of the base
 //! kernel. For releases between these it is not known when each change was made.
 //!
-//! Four rules were not checked in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY` and
-//! `BANDWIDTH_AT_PICK`: they are as in the kernel that the preset is based on. Neither was `BALANCE_FAIR`, which
+//! Five rules were not checked in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY`,
+//! `BANDWIDTH_AT_PICK` and `NEWIDLE_READS_CLOCK`: they are as in the kernel that the preset is based on. Neither was `BALANCE_FAIR`, which
 //! follows from the date of its change, June 2026. `RT_PUSH_IPI` is on in 6.18.15, as a recording shows; for 6.19 and
 //! 7.1 it is not known.
 
@@ -23,7 +23,7 @@ pub const BETWEEN: [(&str, &str); 5] = [
          +NUMA_IMBALANCE=any_idle+LB_NUMA_IMBALANCE=pair+IMB_NUMA_NR=off+ASYM_DOMAINS=level+ACTIVE_BALANCE=any_failure\
          +ASYM_PACKING=prefer+NEWIDLE_GATE=migration_cost+ANY_CPU=affinity+BUDDIES_CLEAR=picked+CPUPRI_DL=ignored+NO_SWITCH_STATE_PASSED\
          +LB_LOCAL_ABOVE_AVERAGE+QUEUE_GIVES=several_for_util+ASYM_GROUPS=extremes+FORK_STATS_ALLOWED+LB_UTIL_SHIFT\
-         +NO_UNTHROTTLE_ASKS_EMPTY+NO_LISTED_BY_DECAY\
+         +NO_UNTHROTTLE_ASKS_EMPTY+NO_LISTED_BY_DECAY+NO_STEAL_CATCHES_UP\
          +DST_GROUP=balance_mask+PELT_SUMS=synced+preempt=static/voluntary",
     ),
     // 6.17.8.

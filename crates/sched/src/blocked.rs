@@ -68,9 +68,15 @@ impl Sched {
     ///
     /// Kernel: update_blocked_averages(), kernel/sched/fair.c, v6.12.
     pub fn update_blocked_averages(&mut self, cpu: CpuId, now: Time) {
-        let jiffy = self.jiffies(now);
-        self.rqs[cpu].last_blocked_load_update = jiffy;
         self.update_rq_clock(cpu, now);
+        self.age_blocked(cpu, now);
+    }
+
+    /// The same with the clock as it is.
+    ///
+    /// Kernel: __sched_balance_update_blocked_averages(), kernel/sched/fair.c, v7.2.
+    pub(crate) fn age_blocked(&mut self, cpu: CpuId, now: Time) {
+        self.rqs[cpu].last_blocked_load_update = self.jiffies(now);
         let others = self.update_blocked_others(cpu);
         let fair = self.update_blocked_fair(cpu);
         if !others && !fair {

@@ -33,12 +33,15 @@ impl Sched {
         // The part of the interrupt time that fits; the rest is taken next time.
         let irq = rq.irq_time_pending.min(delta);
         let delta = delta - irq;
+        let stolen = rq.stolen.min(delta);
+        let delta = delta - stolen;
         rq.clock_task += delta;
-        if irq == 0 {
+        if irq + stolen == 0 {
             rq.update_clock_pelt(delta, scaled);
         } else {
             rq.irq_time_pending -= irq;
-            self.account_irq(cpu, irq);
+            rq.stolen = if self.kernel.has(Feature::StealCatchesUp) { rq.stolen - stolen } else { 0 };
+            self.account_irq(cpu, irq + stolen);
             self.rqs.clocks_of(cpu).update_clock_pelt(delta, scaled);
         }
     }
@@ -117,11 +120,18 @@ impl Sched {
         }
     }
 
+    /// The hypervisor took time from a CPU, ns. That shows when the CPU next reads its clock.
+    ///
+    /// Kernel: update_rq_clock_task(), paravirt_steal_clock(), kernel/sched/core.c, v6.12, v7.2.
+    pub fn steal_by_hypervisor(&mut self, cpu: CpuId, ns: u64) {
+        self.rqs[cpu].stolen += ns;
+    }
+
     /// What a CPU's task clock would be at `now`.
     pub(crate) fn clock_task_at(&self, cpu: CpuId, now: Time) -> u64 {
         let rq = &self.rqs[cpu];
         let delta = now.0.saturating_sub(rq.clock);
-        rq.clock_task + delta - rq.irq_time_pending.min(delta)
+        rq.clock_task + delta - (rq.irq_time_pending + rq.stolen).min(delta)
     }
 
     /// Clock of the averages of a CPU.
@@ -240,6 +250,22 @@ mod tests {
     use super::PELT_EPOCH;
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::{Curr, NeedResched, Sched};
+
+    #[test]
+    fn stolen_time_beyond_the_clock_is_taken_later_or_never() {
+        // The hypervisor reports 5 us when 2 us have passed since the last reading. 4 us more pass.
+        let found = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a*]");
+            let (sched, cpu) = (&mut drawn.sched, CpuId(0));
+            sched.steal_by_hypervisor(cpu, 5_000);
+            [2_000, 6_000].map(|ns| {
+                sched.update_rq_clock(cpu, Time(NOW.0 + ns));
+                sched.rqs[cpu].clock_task - NOW.0
+            })
+        };
+        assert_eq!(found("v6.12"), [0, 4_000]);
+        assert_eq!(found("v6.12+STEAL_CATCHES_UP"), [0, 1_000]);
+    }
 
     #[test]
     fn interrupt_time_beyond_the_clock_is_taken_later() {

@@ -153,6 +153,9 @@ impl Sched {
             }
         }
         if completes && nr == 1 {
+            if self.kernel.rules.hrtick_end == crate::HrtickEnd::Slice {
+                self.hrtick_update(cpu);
+            }
             self.tasks[se.0 as usize].on_rq = false;
         }
         true

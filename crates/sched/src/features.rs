@@ -143,6 +143,7 @@ features! {
     DetachAtLeastOne "DETACH_AT_LEAST_ONE" "A pass keeps looking for a movable task while all it has found are pinned." "detach_tasks(), v6.2 to v6.10" [0 0 0 0 1 1 0 0];
     NewidleKeepsInterval "NEWIDLE_KEEPS_INTERVAL" "Newly idle passes do not lengthen the interval." "load_balance(), v5.1" [0 1 1 1 1 1 1 1];
     NewidleBailOut "NEWIDLE_BAIL_OUT" "A newly idle CPU that got work in the meantime makes no pass." "should_we_balance(), v6.0" [0 0 0 1 1 1 1 1];
+    NewidleReadsClock "NEWIDLE_READS_CLOCK" "A newly idle CPU reads its clock again before it looks for work, even if the scheduler was asked not to." "update_blocked_averages() in newidle_balance(), v6.12; not v7.2" [1 1 1 1 1 1 1 0];
     NewidlePendingWake "NEWIDLE_PENDING_WAKE" "A newly idle CPU with a pending wake-up does not look for work." "newidle_balance(), v5.10" [0 0 1 1 1 1 1 1];
     BusyIntervalLessOne "BUSY_INTERVAL_LESS_ONE" "Balance intervals of busy CPUs are a tick shorter, so that levels do not come due together." "get_sd_balance_interval(), v5.10" [0 0 1 1 1 1 1 1];
     SchedIdleBalancesOften "SCHED_IDLE_BALANCES_OFTEN" "A CPU that runs only SCHED_IDLE tasks balances as often as an idle one." "rebalance_domains(), v5.6" [0 0 1 1 1 1 1 1];
@@ -194,6 +195,8 @@ features! {
     RegroupAsks "REGROUP_ASKS" "A running task that is moved to a group is rescheduled." "sched_move_task(), v5.6" [0 0 1 1 1 1 1 1];
     RegroupWakes "REGROUP_WAKES" "A task that is put into a group while it waits may preempt the running one." "sched_move_task(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that changes to any other class while it runs is asked to reschedule, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
+    StealCatchesUp "STEAL_CATCHES_UP" "Stolen time beyond what passed since the last reading of a clock is taken at the next ones." "update_rq_clock_task(), up to v6.13; not stable 5.10, 6.1 and 6.12" [1 1 1 0 1 1 0 0];
+    MovedMayPreempt "MOVED_MAY_PREEMPT" "An RT or deadline task that is pushed or pulled preempts as a woken one does: the CPU that makes way need not read its clock again." "move_queued_task_locked(), kernel/sched/sched.h, v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     LowerClassAsks "LOWER_CLASS_ASKS" "A task that changes to a lower class while it runs is asked to reschedule; 7.2.12 has this without CLASS_CHANGE_ASKS." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     DlAsksByDeadline "DL_ASKS_BY_DEADLINE" "Other parameters of a deadline task ask for nothing as long as its deadline stays." "prio_changed_dl(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     DlWaitingAsks "DL_WAITING_ASKS" "A deadline task that waits and gets other parameters asks for a reschedule if it is before the running one, not if another of its queue is before it." "prio_changed_dl(), v6.12; not v6.1; from v6.3" [0 0 0 0 1 1 1 1];

@@ -30,8 +30,11 @@ impl Sched {
         let Curr::Task(task) = self.rqs[cpu].curr else { return };
         match self.class_of(task) {
             Class::Fair => {
-                self.entity_ticks(SeId(task.0));
+                self.entity_ticks(SeId(task.0), true);
                 self.resched_now(cpu);
+                if self.kernel.rules.hrtick_end == HrtickEnd::Slice {
+                    self.update_misfit_status(cpu, Some(task));
+                }
             }
             // It was set for a fair task and goes off in the turn of another.
             Class::Rt => self.task_tick_rt(cpu, task),
@@ -57,12 +60,35 @@ impl Sched {
         }
     }
 
-    /// A CPU goes idle. Its timer is cancelled, unless a task is on the way there.
+    /// The scheduler begins. From v7.2 on a timer that it sets is set when it is done.
+    ///
+    /// Kernel: hrtick_schedule_enter(), kernel/sched/core.c, v7.2.
+    #[inline]
+    pub(crate) fn hrtick_schedule_enter(&mut self, cpu: CpuId) {
+        self.clear_hrtick(cpu);
+        let deferred = self.kernel.rules.hrtick_end == HrtickEnd::Deadline;
+        self.rqs.clocks_of(cpu).hrtick_deferred = deferred.then_some(None);
+    }
+
+    /// The scheduler is done. If it set no timer and the CPU goes idle, the timer is cancelled.
     ///
     /// Kernel: hrtick_schedule_exit(), kernel/sched/core.c, v7.2.
     #[inline]
+    pub(crate) fn hrtick_schedule_exit(&mut self, cpu: CpuId) {
+        match self.rqs.clocks_of(cpu).hrtick_deferred.take() {
+            Some(Some(delay)) => self.hrtick_restart(cpu, delay),
+            Some(None) => self.stop_hrtick(cpu),
+            None => {}
+        }
+    }
+
+    /// From v7.2 on a CPU that is idle has no timer, unless a task is on the way there.
+    ///
+    /// Kernel: hrtick_schedule_exit(), idle_rq(), kernel/sched, v7.2.
+    #[inline]
     pub(crate) fn stop_hrtick(&mut self, cpu: CpuId) {
-        if !self.wake_pending(cpu) {
+        let rq = &self.rqs[cpu];
+        if rq.hrtick.is_some() && rq.curr == Curr::Idle && rq.nr_running == 0 && !self.wake_pending(cpu) {
             self.rqs[cpu].hrtick = None;
         }
     }
@@ -119,9 +145,18 @@ impl Sched {
 
     /// Kernel: hrtick_start(), kernel/sched/core.c, v6.12, v7.2.
     fn hrtick_start(&mut self, cpu: CpuId, delay: u64) {
+        let delay = delay.max(HRTICK_MIN);
+        match &mut self.rqs[cpu].hrtick_deferred {
+            Some(deferred) => *deferred = Some(delay),
+            None => self.hrtick_restart(cpu, delay),
+        }
+    }
+
+    /// Kernel: hrtick_cond_restart(), kernel/sched/core.c, v7.2.
+    fn hrtick_restart(&mut self, cpu: CpuId, delay: u64) {
         let rq = &mut self.rqs[cpu];
         // The timer uses the time of day, not a clock that the scheduler was asked to leave unchanged.
-        let at = rq.clock.max(rq.called) + delay.max(HRTICK_MIN);
+        let at = rq.clock.max(rq.called) + delay;
         let close = |set: u64| set.abs_diff(at) <= REARM_DISTANCE;
         if self.kernel.rules.hrtick_end == HrtickEnd::Slice || !rq.hrtick.is_some_and(close) {
             rq.hrtick = Some(at);
@@ -190,6 +225,58 @@ mod tests {
             sched.hrtick_at(cpu).is_some()
         };
         assert!(kept(true) && !kept(false));
+    }
+
+    #[test]
+    fn what_the_scheduler_sets_is_set_when_it_is_done_from_v7_2_on() {
+        // Both are close to each other, but only the one before the scheduler's call is compared with the last.
+        let set = |kernel: &str| {
+            let mut sched = draw(kernel, "1x1x8 | 0[a* b]").sched;
+            let cpu = CpuId(0);
+            sched.rqs[cpu].hrtick = Some(NOW.0 + MS);
+            sched.hrtick_schedule_enter(cpu);
+            sched.hrtick_start(cpu, 2 * MS);
+            let within = sched.hrtick_at(cpu).map(|at| at - NOW.0);
+            sched.hrtick_start(cpu, 2 * MS + 3_000);
+            sched.hrtick_schedule_exit(cpu);
+            (within, sched.hrtick_at(cpu).map(|at| at - NOW.0))
+        };
+        assert_eq!(set("v6.12+HRTICK"), (Some(2 * MS), Some(2 * MS + 3_000)));
+        assert_eq!(set("v7.2"), (Some(MS), Some(2 * MS + 3_000)));
+    }
+
+    #[test]
+    fn a_sleeper_that_leaves_its_queue_at_last_sets_the_timer_up_to_v6_12() {
+        let set = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x8 | 0[a* b c]");
+            let (b, sched) = (SeId(drawn.task("b").0), &mut drawn.sched);
+            sched.set_delayed(b);
+            sched.rqs[CpuId(0)].hrtick = None;
+            sched.dequeue_delayed(b);
+            sched.hrtick_at(CpuId(0)).is_some()
+        };
+        assert!(set("v6.12+HRTICK"));
+        assert!(!set("v7.2"));
+    }
+
+    #[test]
+    fn the_timer_does_not_look_for_the_end_of_a_slice_as_a_tick_does() {
+        // a has run 20 ms of a slice of 12; a tick would take the preference for it away.
+        let preferred = |timer: bool| {
+            let mut drawn = draw("v6.1+HRTICK", "1x1x8 | 0[a* b]");
+            let (a, sched) = (SeId(drawn.task("a").0), &mut drawn.sched);
+            let (root, cpu, now) = (sched.root_cfs_id(CpuId(0)), CpuId(0), Time(NOW.0 + 20 * MS));
+            sched.set_next_buddy(a);
+            sched.rqs[cpu].hrtick = None;
+            if timer {
+                sched.hrtick(cpu, now);
+            } else {
+                sched.tick(cpu, now);
+            }
+            assert!(sched.rqs[cpu].need_resched.full);
+            sched.cfs(root).next == Some(a)
+        };
+        assert!(preferred(true) && !preferred(false));
     }
 
     #[test]

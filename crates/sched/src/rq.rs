@@ -68,6 +68,8 @@ pub struct Rq {
     pub clock_idle: u64,
     /// Interrupt time not yet subtracted from clock_task.
     pub irq_time_pending: u64,
+    /// Time that the hypervisor took since the clock was last read.
+    pub stolen: u64,
     /// When newly idle balancing began; 0 when not idle.
     pub idle_stamp: u64,
     /// Average idle time.
@@ -142,6 +144,8 @@ pub struct Rq {
     pub fair_server: FairServer,
     /// The expiry of the slice timer, if set.
     pub hrtick: Option<u64>,
+    /// While the scheduler works, v7.2: what it wants the timer to be set to when it is done, ns from then.
+    pub hrtick_deferred: Option<Option<u64>>,
     /// A task was queued that preempts the running one: the next call of the scheduler uses the clock of that time
     /// (RQCF_REQ_SKIP).
     pub skip_clock_update: bool,
@@ -190,6 +194,7 @@ impl Rq {
             clock_pelt_idle: 0,
             clock_idle: 0,
             irq_time_pending: 0,
+            stolen: 0,
             wake_list: Vec::new(),
             ttwu_pending: false,
             idle_stamp: 0,
@@ -232,6 +237,7 @@ impl Rq {
             rt_throttled: false,
             fair_server: FairServer::default(),
             hrtick: None,
+            hrtick_deferred: None,
             skip_clock_update: false,
             called: 0,
             stop: None,

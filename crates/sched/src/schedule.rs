@@ -5,7 +5,8 @@ use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
 use crate::{
-    BandwidthAtPick, BuddiesClear, CfsRqId, Curr, DequeueFlags, Feature, Reason, Sched, SeId, TaskState,
+    BandwidthAtPick, BuddiesClear, CfsRqId, Curr, DequeueFlags, Feature, HrtickEnd, Reason, Sched, SeId,
+    TaskState,
 };
 
 /// Why a CPU calls the scheduler.
@@ -58,7 +59,7 @@ impl Sched {
     /// Kernel: __schedule(), kernel/sched/core.c, v6.1, v6.12, v7.2.
     pub fn schedule(&mut self, cpu: CpuId, how: Deactivate, now: Time) -> Switched {
         let prev = self.rqs[cpu].curr;
-        self.clear_hrtick(cpu);
+        self.hrtick_schedule_enter(cpu);
         self.has_come(cpu);
         let clock = self.schedule_clock(cpu, now);
         self.update_rq_clock(cpu, clock);
@@ -71,9 +72,7 @@ impl Sched {
         let reason = self.pick_and_switch(cpu, now);
         let next = self.rqs[cpu].curr;
         self.chosen(cpu, prev, next);
-        if next == prev && next == Curr::Idle {
-            self.stop_hrtick(cpu);
-        }
+        self.hrtick_schedule_exit(cpu);
         if next == Curr::Idle {
             self.nohz_run_idle_balance(cpu, now);
         }
@@ -313,6 +312,9 @@ impl Sched {
         let prev = self.rqs[cpu].curr;
         self.put_prev_set_next(cpu, prev, next);
         self.chosen(cpu, prev, next);
+        if self.kernel.rules.hrtick_end == HrtickEnd::Deadline {
+            self.stop_hrtick(cpu);
+        }
     }
 
     /// The pending request to the scheduler has been served.
@@ -524,7 +526,6 @@ impl Sched {
 
     /// Kernel: set_next_task_idle(), kernel/sched/idle.c, v6.12.
     fn set_next_task_idle(&mut self, cpu: CpuId) {
-        self.stop_hrtick(cpu);
         let rq = &mut self.rqs[cpu];
         if self.lingers {
             rq.leaving = rq.leaving.or(rq.curr.task());

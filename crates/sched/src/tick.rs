@@ -33,7 +33,7 @@ impl Sched {
         if let Curr::Task(task) = curr {
             match self.class_of(task) {
                 Class::Fair => {
-                    self.entity_ticks(SeId(task.0));
+                    self.entity_ticks(SeId(task.0), false);
                     self.update_misfit_status(cpu, Some(task));
                     self.task_tick_cache(cpu, task, now);
                 }
@@ -52,17 +52,18 @@ impl Sched {
         self.trigger_load_balance(cpu, now)
     }
 
-    /// Charges the running task and its groups, and under CFS looks for the end of slices.
+    /// Charges the running task and its groups. Under CFS a tick looks for the end of slices; the slice timer (`queued`)
+    /// is set for that end and does not look.
     ///
     /// Kernel: task_tick_fair(), entity_tick(), kernel/sched/fair.c, v6.1, v6.12.
-    pub(crate) fn entity_ticks(&mut self, task: SeId) {
+    pub(crate) fn entity_ticks(&mut self, task: SeId, queued: bool) {
         let mut level = Some(task);
         while let Some(se) = level {
             let cfs = self.cfs_rq_of(se);
             self.update_curr(cfs);
             self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
             self.update_cfs_group(se);
-            if !self.is_eevdf() && self.cfs(cfs).nr_queued > 1 {
+            if !queued && !self.is_eevdf() && self.cfs(cfs).nr_queued > 1 {
                 self.preempt_at_tick(cfs, se);
             }
             level = self.se(se).parent;

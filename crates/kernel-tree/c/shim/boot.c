@@ -166,6 +166,7 @@ static void set_up_init_task(void)
 }
 
 void lab_percpu_boot(int cpus);
+extern struct static_key_false hrtimer_highres_enabled_key __attribute__((weak));
 extern int hrtimers_cpu_starting(unsigned int cpu) __attribute__((weak));
 
 int lab_boot(const struct lab_machine *m)
@@ -244,6 +245,9 @@ int lab_boot(const struct lab_machine *m)
 		hrtimer_run_queues();
 		lab_irqs_off = 0;
 	}
+	/* From 7.1 on a worker turns this on when all CPUs have it. */
+	if (&hrtimer_highres_enabled_key)
+		static_key_enable((struct static_key *)&hrtimer_highres_enabled_key);
 	lab_enter(0);
 	init_idle(&init_task, 0);
 	init_task.flags |= PF_IDLE;

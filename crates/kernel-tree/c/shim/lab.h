@@ -51,6 +51,7 @@ void lab_softirq(int cpu);
 int lab_stopper(int cpu);                           /* the stopper's work, if it runs; 1: it did */
 void lab_nohz_enter(int cpu);                       /* an idle CPU stops its tick */
 void lab_nohz_exit(int cpu);
+void lab_steal(int cpu, lab_u64 ns);                /* a hypervisor takes time; the CPU sees it when it reads its clock */
 void lab_nice(int cpu, int task, int nice);
 int lab_policy(int cpu, int task, int policy, int nice_or_prio, lab_u64 runtime, lab_u64 deadline, lab_u64 period);
 int lab_group(int parent, lab_u64 shares);          /* its number, or -1 */
@@ -64,7 +65,7 @@ int lab_nr_running(int cpu);
 lab_u64 lab_switches(void);
 
 /* State for comparisons: see state.c for what stands where. */
-enum { LAB_TASK_WORDS = 24, LAB_CPU_WORDS = 24, LAB_DOMAIN_WORDS = 8, LAB_GROUP_WORDS = 20 };
+enum { LAB_TASK_WORDS = 24, LAB_CPU_WORDS = 28, LAB_DOMAIN_WORDS = 8, LAB_GROUP_WORDS = 20 };
 void lab_state_task(int task, lab_u64 *out);
 void lab_state_cpu(int cpu, lab_u64 *out);
 int lab_state_domain(int cpu, int level, lab_u64 *out, unsigned long *span); /* 0: there is none */

@@ -45,6 +45,18 @@ void lab_now(u64 ns)
 	jiffies_64 = ns / TICK_NSEC;
 }
 
+/* Time that a hypervisor takes from a CPU. Newer kernels have the keys themselves. */
+struct static_key paravirt_steal_enabled __attribute__((weak)), paravirt_steal_rq_enabled __attribute__((weak));
+static u64 stolen[NR_CPUS];
+
+u64 paravirt_steal_clock(int cpu) { return stolen[cpu]; }
+void lab_steal(int cpu, u64 ns)
+{
+	stolen[cpu] += ns;
+	if (!static_key_enabled(&paravirt_steal_rq_enabled))
+		static_key_slow_inc(&paravirt_steal_rq_enabled);
+}
+
 unsigned long lab_cpu_capacity(int cpu) { return lab_capacity[cpu]; }
 const struct cpumask *lab_mask(int level, int cpu) { return &lab_masks[level][cpu]; }
 const struct cpumask *lab_node_mask(int node) { return &lab_node_masks[node]; }

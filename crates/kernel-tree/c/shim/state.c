@@ -57,7 +57,7 @@ struct sched_domain *lab_searched(int cpu)
 
 enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STAMP, C_NEXT_BALANCE, C_LOAD_AVG, C_UTIL_AVG,
        C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES,
-       C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE };
+       C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -100,6 +100,9 @@ void lab_state_cpu(int cpu, u64 *o)
 	if (searched && searched->shared)
 		o[C_BALANCE_SCAN] = searched->shared->nr_idle_scan;
 #endif
+	o[C_IRQ_AVG] = rq->avg_irq.util_avg;
+	if (hrtimer_is_queued(&rq->hrtick_timer))
+		o[C_HRTICK] = hrtimer_get_expires(&rq->hrtick_timer);
 	if (searched && searched->shared)
 		o[C_IDLE_CORES] = searched->shared->has_idle_cores;
 }

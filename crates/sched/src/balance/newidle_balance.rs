@@ -128,7 +128,10 @@ impl Sched {
         next_balance: &mut u64,
         now: Time,
     ) {
-        self.update_blocked_averages(cpu, now);
+        if self.kernel.has(Feature::NewidleReadsClock) {
+            self.update_rq_clock(cpu, now);
+        }
+        self.age_blocked(cpu, now);
         let mut before = match self.kernel.rules.newidle_gate {
             NewidleGate::MigrationCost => 0,
             NewidleGate::DomainCost => self.took.blocked_update,
@@ -301,10 +304,10 @@ mod tests {
     use schedlab_topology::CpuId;
     use schedlab_units::Time;
 
-    use crate::Policy;
     use crate::balance::drawings::queues;
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
+    use crate::{Deactivate, Policy, TaskState};
 
     #[test]
     fn without_domains_earlier_kernels_bring_the_averages_up_to_date_all_the_same() {
@@ -441,6 +444,22 @@ mod tests {
             v5.5: found 127 127 at once, nothing 127 127 at once, gate 127 127 at once
             v5.18..v7.3: found 1000 1000 in the idle loop, nothing 127 127 in the idle loop, gate 127 127 in the idle loop"#]]
         .assert_eq(&by_kernel("+NO_NI_RANDOM", told));
+    }
+
+    #[test]
+    fn a_clock_that_is_to_be_left_alone_is_read_up_to_v6_12() {
+        // The scheduler was asked not to read the clock, and no task can be pulled.
+        let found = by_kernel("+NO_NI_RANDOM", |kernel| {
+            let mut sched = draw(kernel, "1x1x2 | 0[a*] 1[b* kworker/1:1]").sched;
+            let (cpu, now) = (CpuId(0), Time(NOW.0 + 3_000_000));
+            sched.rqs[cpu].skip_clock_update = true;
+            sched.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible), now);
+            format!("{} us later", (sched.rqs[cpu].clock - NOW.0) / 1000)
+        });
+        expect![[r#"
+            v4.13..v6.12: 3000 us later
+            v7.2..v7.3: 0 us later"#]]
+        .assert_eq(&found);
     }
 
     #[test]

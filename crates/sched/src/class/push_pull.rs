@@ -202,6 +202,9 @@ impl Sched {
         self.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
         self.set_task_cpu(task, to, cause, now);
         self.activate(task, to, EnqueueFlags { migrated: true, ..EnqueueFlags::default() }, now);
+        if self.kernel.has(Feature::MovedMayPreempt) {
+            self.wakeup_preempt(to, task, 0);
+        }
         self.resched_now(to);
     }
 }
@@ -253,6 +256,27 @@ mod tests {
         };
         expect!["v4.13..v7.3: cpu 2, and low on cpu 2"].assert_eq(&by_kernel("", found(true)));
         expect!["v4.13..v7.3: cpu 1, and idle on cpu 2"].assert_eq(&by_kernel("", found(false)));
+    }
+
+    #[test]
+    fn a_cpu_that_makes_way_for_a_pulled_task_need_not_read_its_clock_again() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let fifo = |lab: &Lab, priority| NewTask { policy: Policy::Fifo(priority), ..lab.spec() };
+            lab.hog("runs", 0);
+            for (name, priority) in [("high", 50), ("low", 10)] {
+                let spec = NewTask { allowed: Arc::new(CpuMask::one(2, CpuId(1))), ..fifo(&lab, priority) };
+                lab.fork(name, 1, spec);
+            }
+            let (low, now) = (TaskId(2), lab.time());
+            lab.sched.do_set_cpus_allowed(low, Arc::new(CpuMask::all(2)), now);
+            lab.sched.move_waiting(low, CpuId(0), MigrationCause::Pull, now);
+            format!("{}", lab.sched.rqs[CpuId(0)].skip_clock_update)
+        });
+        expect![[r#"
+            v4.13..v6.12: false
+            v7.2..v7.3: true"#]]
+        .assert_eq(&found);
     }
 
     #[test]
