@@ -11,7 +11,7 @@ const ORDER: [(&str, &[&str]); 22] = [
     ("sched", &["units", "topology"]),
     ("kernel-tree", &["units", "topology"]),
     ("lockstep", &["units", "topology", "sched", "kernel-tree"]),
-    ("tree-sched", &["units", "topology", "sched", "kernel-tree"]),
+    ("tree-sched", &["units", "topology", "sched", "kernel-tree", "lockstep"]),
     ("machine", &["units", "topology"]),
     ("workload", &["units", "topology"]),
     ("trace", &["units", "topology", "sched"]),

@@ -144,27 +144,16 @@ fn home(path: &str) -> PathBuf {
     }
 }
 
-/// Our rules nearest to a tree: those of the newest kernel not after it, with the settings of the library and the
-/// changes that stable releases have backported.
+/// Our rules nearest to a tree, with the settings of the library.
 fn nearest(tree: &Tree) -> Kernel {
-    let [version, patch, _] = tree.numbers();
-    let names = Kernel::names();
-    let mut not_after =
-        names.iter().filter(|name| Kernel::version(name).is_some_and(|v| v <= (version, patch)));
-    let mut kernel = Kernel::parse(not_after.next_back().unwrap_or(&names[0])).expect("a name that is known");
-    let mut name = kernel.name.clone();
-    let mut parts =
-        ["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", "NO_SCHED_CACHE"].map(String::from).to_vec();
-    if tree.mentions("kernel/sched/sched.h", "zero_vruntime") {
-        parts.push("AVG_REFERENCE=zero_vruntime".into());
+    let mut name = schedlab_lockstep::nearest(tree);
+    let mut kernel = Kernel::parse(&name).expect("a name that is known");
+    let mut parts = vec!["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", "NO_SCHED_CACHE"];
+    if tree.has_preempt_lazy() {
+        parts.push("preempt=full");
     }
-    if (version, patch) >= (6, 13) {
-        parts.push("preempt=full".into());
-    }
-    parts.extend(tree.features().into_iter().map(|(name, on)| if on { name } else { format!("NO_{name}") }));
     for part in parts {
-        // A rule that these presets do not have in any form is skipped.
-        if kernel.is_turned_by(&part) && kernel.switch(&part).is_ok() {
+        if kernel.is_turned_by(part) && kernel.switch(part).is_ok() {
             name += &format!("+{part}");
         }
     }
