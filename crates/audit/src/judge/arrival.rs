@@ -1,12 +1,8 @@
-//! Whether a task that arrives may preempt the running one, given how far virtual times may be off; and what the
-//! kernel's answer says about those errors.
+//! Whether a task that arrives may preempt the running one, given how far virtual times may be off.
 
 use std::mem::take;
 
-use schedlab_sched::{
-    CfsRqId, Curr, FairPolicy, Feature, PreemptDecision, Reason, SeId, calc_delta_fair, wf,
-};
-use schedlab_topology::CpuId;
+use schedlab_sched::{PreemptDecision, Reason};
 use schedlab_units::TaskId;
 
 use crate::follow::running::Before;
@@ -15,9 +11,7 @@ use crate::report::verdict::Verdict;
 use crate::report::verdict::{Choice, Possible};
 use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
-
-/// Fractions of the error by which a single virtual time is moved.
-const PARTS: [i64; 2] = [1, 8];
+use crate::unknown::virtual_time;
 
 /// Pending reschedule requests of a CPU whose outcome is not known yet.
 #[derive(Debug, Default)]
@@ -64,7 +58,6 @@ pub fn possible(
     task: TaskId,
     decided: &PreemptDecision,
 ) -> Vec<Possible> {
-    let Before { curr, at, .. } = before;
     let number = decided.number.into_iter().collect();
     let choice = Choice::Preempt(decided.preempt);
     let mut found = spare.list();
@@ -83,81 +76,10 @@ pub fn possible(
         found.push(other);
         return found;
     }
-    let (running, woken) = shadow.sched.find_matching_se(SeId(curr.0), SeId(task.0));
-    let off = |shadow: &Shadow, se| shadow.likely_error(se) as i64;
-    let errors = [off(shadow, running), off(shadow, woken)];
-    let pending = std::mem::take(&mut shadow.sched.rqs[at].need_resched);
-    let ask = |shadow: &Shadow| {
-        let flags = [wf::TTWU, wf::TTWU | wf::SYNC];
-        let flags = if shadow.sched.kernel.has(Feature::NextBuddy) { &flags[..] } else { &flags[..1] };
-        flags.iter().any(|&flags| shadow.sched.check_preempt(at, task, flags).preempt != decided.preempt)
-    };
-    let times = [running, woken].map(|se| (shadow.sched.se(se).vruntime, shadow.sched.se(se).deadline));
-    let set = |shadow: &mut Shadow, by: [i64; 2]| {
-        // The deadline of the task that was just placed moves with its virtual time.
-        let (curr, placed) = (times[0].0.wrapping_add(by[0] as u64), by[1] as u64);
-        shadow.sched.set_virtual_time(running, curr, times[0].1);
-        shadow.sched.set_virtual_time(
-            woken,
-            times[1].0.wrapping_add(placed),
-            times[1].1.wrapping_add(placed),
-        );
-    };
-    // The later the running task and the earlier the new one, the stronger the case for preemption.
-    let directions = [(1, -1), (-1, 1)];
-    let directions = match (shadow.sched.preempt_is_monotone(running), decided.preempt) {
-        (false, _) => &directions[..],
-        (true, false) => &directions[..1],
-        (true, true) => &directions[1..],
-    };
-    let cfs = shadow.sched.cfs_rq_of(running);
-    let others = others(shadow, spare, cfs, running, woken);
-    let by_others = |shadow: &mut Shadow| {
-        let mut moved = |sign| {
-            shadow.sched.shift_vruntimes(cfs, &others, sign);
-            let open = ask(shadow);
-            shadow.sched.shift_vruntimes(cfs, &others, -sign);
-            open
-        };
-        !others.is_empty() && (moved(1) || moved(-1))
-    };
-    let open = directions.iter().any(|(one, two)| {
-        set(shadow, [one * errors[0], two * errors[1]]);
-        ask(shadow) || by_others(shadow)
-    });
-    // With other tasks in between, a small shift may change the answer although a large shift changes it back: by then
-    // the other tasks are owed service.
-    let less = |shadow: &mut Shadow| {
-        let moves = [(1, 0), (-1, 0), (0, 1), (0, -1)].into_iter();
-        let mut moves = moves.flat_map(|signs| PARTS.map(|part| (signs, part)));
-        let some = moves.any(|((one, two), part)| {
-            set(shadow, [one * errors[0] / part, two * errors[1] / part]);
-            ask(shadow)
-        });
-        set(shadow, [0, 0]);
-        some || by_others(shadow)
-    };
-    let open = open || directions.len() > 1 && less(shadow);
-    spare.others = others;
-    set(shadow, [0, 0]);
-    shadow.sched.rqs[at].need_resched = pending;
-    if open {
+    if virtual_time::answer_is_open(shadow, &mut spare.others, before, task, decided.preempt) {
         found.push(other);
     }
     found
-}
-
-/// The other tasks that wait in the same queue as these two, with their errors. Under EEVDF they move the average that
-/// decides eligibility.
-fn others(shadow: &Shadow, spare: &mut Spare, cfs: CfsRqId, running: SeId, woken: SeId) -> Vec<(SeId, i64)> {
-    let mut others = std::mem::take(&mut spare.others);
-    others.clear();
-    if shadow.sched.kernel.rules.policy == FairPolicy::Eevdf {
-        let waiting = shadow.sched.cfs(cfs).timeline.entries().iter().map(|entry| entry.se);
-        let beside = waiting.filter(|&se| se != running && se != woken);
-        others.extend(beside.map(|se| (se, shadow.likely_error(se) as i64)));
-    }
-    others
 }
 
 /// Whether virtual times made the decision.
@@ -173,28 +95,6 @@ pub fn is_by_time(reason: Reason) -> bool {
             | Reason::PreemptSync
             | Reason::KeepSync
     )
-}
-
-/// Under CFS the kernel's answer shows on which side of the granularity the difference of two virtual times lies. If
-/// ours lies on the other side, both times are moved there, each in proportion to its error.
-pub fn learn(shadow: &mut Shadow, at: CpuId, task: TaskId, asked: bool) {
-    let Curr::Task(curr) = shadow.sched.rqs[at].curr else { return };
-    let (running, woken) = shadow.sched.find_matching_se(SeId(curr.0), SeId(task.0));
-    let errors = [running, woken].map(|se| shadow.error_of(se) as i64);
-    let [one, two] = [running, woken].map(|se| shadow.sched.se(se));
-    let granularity = calc_delta_fair(shadow.sched.scaled.wakeup_granularity, &two.load) as i64;
-    let beyond = one.vruntime.wrapping_sub(two.vruntime) as i64 - granularity;
-    let by = if asked { (1 - beyond).max(0) } else { beyond.max(0) };
-    if by > errors[0] + errors[1] {
-        return;
-    }
-    let first = (by as i128 * errors[0] as i128 / (errors[0] + errors[1]).max(1) as i128) as i64;
-    let sign = if asked { 1 } else { -1 };
-    let to = [(running, one, sign * first), (woken, two, -sign * (by - first))];
-    let to = to.map(|(se, entity, by)| (se, entity.vruntime.wrapping_add(by as u64), entity.deadline));
-    for (se, vruntime, deadline) in to {
-        shadow.sched.set_virtual_time(se, vruntime, deadline);
-    }
 }
 
 /// The single answer that a turn is over, or is not.

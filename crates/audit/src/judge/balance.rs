@@ -10,12 +10,11 @@ use schedlab_topology::{CpuId, CpuMask};
 use schedlab_trace::Event;
 use schedlab_units::{Pid, TaskId, Time};
 
-use crate::follow::averages::Averages;
 use crate::follow::leaving;
 use crate::report::verdict::{Choice, Possible};
 use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
-use crate::unknown::loads::{self, Width};
+use crate::unknown::loads;
 use crate::unknown::{balance_time, imbalance_mark};
 
 /// How a move was made.
@@ -245,24 +244,7 @@ impl Pass {
     /// whole group.
     fn with_averages(&self, shadow: &mut Shadow, found: &mut Vec<Possible>) {
         let Moved { from, to, .. } = self.moved;
-        let cpus: Vec<CpuId> = shadow.cpus().collect();
-        let bounds: Vec<(Averages, Averages)> =
-            cpus.iter().map(|&cpu| loads::bounds(shadow, cpu, Width::Widest, self.now)).collect();
-        let ours: Vec<Averages> = cpus.iter().map(|&cpu| Averages::of(shadow.sched.root_cfs(cpu))).collect();
-        let below = shadow.sched.domains.walk(from).map(|(_, sd)| sd.span.clone());
-        let group = below.take_while(|span| !span.contains(to)).last();
-        for whole_group in [false, true] {
-            let averages: Vec<Averages> = cpus
-                .iter()
-                .map(|&cpu| {
-                    let in_group = group.as_ref().is_some_and(|group| group.contains(cpu));
-                    match (cpu == from || whole_group && in_group, in_group && !whole_group) {
-                        (true, _) => bounds[cpu.index()].1,
-                        (_, true) => ours[cpu.index()],
-                        _ => bounds[cpu.index()].0,
-                    }
-                })
-                .collect();
+        for averages in loads::for_move(shadow, from, to, self.now) {
             loads::as_if(shadow, &averages, |shadow| _ = self.ask_all(shadow, Some(Unknown::Loads), found));
             if self.is_in(shadow, found) {
                 return;

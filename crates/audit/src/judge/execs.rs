@@ -4,11 +4,10 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use super::possibilities::Possibilities;
-use crate::follow::averages::Averages;
 use crate::report::verdict::{Numbers, Verdict};
 use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
-use crate::unknown::loads::{self, Width};
+use crate::unknown::loads;
 
 /// Execs in progress, and their possible outcomes so far.
 #[derive(Default)]
@@ -38,15 +37,7 @@ pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> P
             return found;
         }
     }
-    let bounds: Vec<(Averages, Averages)> =
-        shadow.cpus().map(|cpu| loads::bounds(shadow, cpu, Width::Widest, now)).collect();
-    let mut spans: Vec<Vec<CpuId>> = vec![vec![chosen]];
-    spans.extend(shadow.sched.domains.walk(chosen).map(|(_, sd)| sd.span.iter().collect()));
-    for span in spans {
-        let averages: Vec<Averages> = shadow
-            .cpus()
-            .map(|cpu| if span.contains(&cpu) { bounds[cpu.index()].0 } else { bounds[cpu.index()].1 })
-            .collect();
+    for averages in loads::for_cpu(shadow, chosen, now) {
         let placement = loads::as_if(shadow, &averages, |shadow| shadow.view(now).decide_exec(task));
         if placement.cpu == chosen {
             found.add(placement, Some(Unknown::Loads), Numbers::default());

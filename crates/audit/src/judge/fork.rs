@@ -8,17 +8,15 @@
 
 use schedlab_sched::wakeup::{ForkFacts, ForkReach};
 use schedlab_sched::{Placement, Reason, Supposed};
-use schedlab_topology::{CpuId, CpuMask};
+use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::follow::averages::Averages;
-use crate::judge::fork_tables::ForkTables;
 use crate::judge::possibilities::Possibilities;
 use crate::judge::spare::Spare;
 use crate::report::verdict::Numbers;
 use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
-use crate::unknown::loads::Width;
+use crate::unknown::loads::{ForkTables, LIKELY, Readings, WIDEST};
 use crate::unknown::{idle_stamp, imbalance_mark};
 
 /// On machines up to this size every CPU is tried; on larger ones only the recorded choice.
@@ -136,27 +134,6 @@ fn with_tried(
     found
 }
 
-/// Averages of the CPUs around the candidate.
-#[derive(Clone, Copy)]
-enum Around {
-    /// The shadow's values.
-    Ours,
-    /// The lowest values.
-    Least,
-    /// The lowest values, but the highest for the forker's own CPU, which pushes the child away.
-    LocalMost,
-}
-
-/// Assumptions about averages: those tried for every CPU, and those tried only for the chosen one.
-struct Readings {
-    width: Width,
-    arounds: &'static [Around],
-}
-
-const LIKELY: Readings = Readings { width: Width::Likely, arounds: &[Around::Ours, Around::Least] };
-const WIDEST: Readings =
-    Readings { width: Width::Widest, arounds: &[Around::Ours, Around::Least, Around::LocalMost] };
-
 /// A fork for which many assumptions are tried in one state.
 struct Question<'a> {
     shadow: &'a Shadow,
@@ -199,13 +176,12 @@ impl Question<'_> {
             return found;
         }
         let Question { shadow, fork, readings, marks, tables, .. } = self;
-        let ForkTables { bounds, ours, wider, .. } = &mut **tables;
-        wider.clone_from(ours);
+        tables.wider.clone_from(&tables.ours);
         let spans = shadow.sched.domains.walk(cpu).map(|(_, sd)| &*sd.span);
         let mut readings = spans.flat_map(|span| readings.arounds.iter().map(move |&around| (span, around)));
         readings.find_map(|(span, around)| {
-            read(shadow, fork.this, bounds, wider, cpu, span, around);
-            chosen(shadow, *fork, marks, wider, cpu)
+            tables.assume(shadow, fork.this, cpu, span, around);
+            chosen(shadow, *fork, marks, &mut tables.wider, cpu)
         })
     }
 }
@@ -240,27 +216,4 @@ fn with_stamp(
     let placement = ask(shadow, fork, marks, facts);
     facts.set_idle_stamp(cpu, before);
     (placement.cpu == cpu).then_some(placement)
-}
-
-/// Sets the averages of all CPUs to those of an assumption.
-fn read(
-    shadow: &Shadow,
-    this: CpuId,
-    bounds: &[(Averages, Averages)],
-    facts: &mut ForkFacts,
-    chosen: CpuId,
-    span: &CpuMask,
-    around: Around,
-) {
-    for (cpu, &(least, most)) in shadow.cpus().zip(bounds) {
-        let averages = match (cpu == chosen, span.contains(cpu), around) {
-            (true, ..) => least,
-            (false, false, _) => most,
-            (false, true, Around::Ours) => Averages::of(shadow.sched.root_cfs(cpu)),
-            (false, true, Around::LocalMost) if cpu == this => most,
-            // Not below the candidate.
-            _ => least.above(bounds[chosen.index()].0, most),
-        };
-        averages.give(&shadow.sched, facts, cpu);
-    }
 }

@@ -65,12 +65,8 @@ impl<S: Listener> Audit<S> {
     /// Where a fork may lead if a CPU that is just changing its state was seen in the new one; `None` if that does not
     /// include the kernel's choice.
     fn fork_in_motion(&mut self, fork: Forked) -> Option<Possibilities> {
-        let ahead = self.pairing.shown(self.shadow.slack.until(fork.now));
-        in_motion::changing(&self.shadow, fork.this, ahead).into_iter().find_map(|changing| {
-            in_motion::as_if(&mut self.shadow, changing, |shadow| {
-                fork::if_possible(shadow, &mut self.spare, fork)
-            })
-        })
+        let Audit { shadow, spare, pairing, .. } = self;
+        in_motion::find(shadow, fork.this, pairing, fork.now, |shadow| fork::if_possible(shadow, spare, fork))
     }
 
     pub(crate) fn woken_new(&mut self, event: &Event, task: TaskId, target: CpuId) {
@@ -86,7 +82,11 @@ impl<S: Listener> Audit<S> {
         verdict.ours = std::mem::take(&mut last.list);
         self.spare.give_back_all(last);
         verdict.judge();
-        self.learn_of_fork(&verdict);
+        if self.tries(loads::LEARNED_REST) {
+            let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Unknown::Loads)).count();
+            let likeliest = verdict.ours.first().is_some_and(|ours| ours.choice == verdict.kernel);
+            self.shadow.learn_rest(open, verdict.answer != Answer::Differs, likeliest);
+        }
         // The last state is the likeliest, since the choice comes just before the event.
         if verdict.answer == Answer::Differs {
             let (shadow, spare) = (&mut self.shadow, &mut self.spare);
@@ -123,20 +123,5 @@ impl<S: Listener> Audit<S> {
         self.shadow.generation += 1;
         self.judge_preempt(event, before, task, Some(preempt));
         self.shadow.queued_on(target, this, None, now);
-    }
-
-    /// A choice among several that averages leave open says something about averages from before the recording: that
-    /// nothing is left of them if it is the likeliest choice, and that something is left otherwise.
-    fn learn_of_fork(&mut self, verdict: &Verdict) {
-        let open = verdict.ours.iter().filter(|ours| ours.hidden == Some(Unknown::Loads)).count();
-        if !self.tries(loads::LEARNED_REST) {
-            return;
-        }
-        let before = &mut self.shadow.learned.loads.nothing_before;
-        match verdict.answer {
-            Answer::Differs => *before = 0,
-            _ if open >= 2 && verdict.ours[0].choice == verdict.kernel => *before = (*before + 1).min(10),
-            _ => {}
-        }
     }
 }

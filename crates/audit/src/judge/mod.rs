@@ -2,11 +2,9 @@
 
 pub mod arrival;
 pub mod balance;
-pub mod deadlines;
 pub mod exec;
 pub mod execs;
 pub mod fork;
-pub mod fork_tables;
 pub mod forking;
 pub mod moving;
 pub mod nearest;
@@ -17,7 +15,6 @@ pub mod placement;
 pub mod possibilities;
 pub mod preempt;
 pub mod pushing;
-pub mod quota;
 pub mod search;
 pub mod slices;
 pub mod spare;
@@ -132,7 +129,7 @@ impl<S: Listener> Audit<S> {
         if choices.into_iter().flatten().filter_map(on).any(|cpu| self.shadow.switched_unseen_on(cpu)) {
             return Some(Unknown::UnseenSwitch);
         }
-        quota::hangs_on_quota(&self.shadow, verdict).then_some(Unknown::Quota)
+        hangs_on_quota(&self.shadow, verdict).then_some(Unknown::Quota)
     }
 
     /// How far the kernel's choice is from ours.
@@ -148,4 +145,16 @@ impl<S: Listener> Audit<S> {
             _ => ours.numbers.iter().map(|(_, number)| number.unsigned_abs()).max().unwrap_or(0),
         }
     }
+}
+
+/// Whether a verdict depends on a quota: that of its task, or of the task that we would have picked.
+fn hangs_on_quota(shadow: &Shadow, verdict: &Verdict) -> bool {
+    let decides = matches!(verdict.decision, Decision::Preempt | Decision::Balance);
+    let of = |choice: Choice| match choice {
+        Choice::Task(pid) | Choice::Move { pid, .. } => shadow.find(pid),
+        _ => None,
+    };
+    let tasks =
+        [shadow.find(verdict.pid), of(verdict.kernel), verdict.ours.first().and_then(|ours| of(ours.choice))];
+    decides && tasks.into_iter().flatten().any(|task| shadow.limit_of(task).is_some())
 }

@@ -142,8 +142,9 @@ impl<S: Listener> Audit<S> {
         verdict.ours = ask_pass(&mut self.shadow, moved, asked, now);
         verdict.judge();
         if verdict.answer == Answer::Differs && self.tries(in_motion::OF_MOVE) {
-            self.judge_move_in_motion(&mut verdict, event, moved.to, |shadow| {
-                ask_pass(shadow, moved, asked, now)
+            let (at, pairing) = ((event.cpu, now), &self.pairing);
+            in_motion::find_of_move(&mut self.shadow, at, pairing, moved.to, |shadow| {
+                verdict.takes(&ask_pass(shadow, moved, asked, now), Unknown::InMotion)
             });
         }
         if verdict.answer == Answer::Differs && self.tries(delayed_dequeue::MOVE_OF_SLEEPER) {
@@ -159,37 +160,6 @@ impl<S: Listener> Audit<S> {
             });
         }
         verdict
-    }
-
-    /// Whether the move follows if a CPU was seen in the state before or after its latest change, or with one task more
-    /// or less: a pass begins some time before its moves. So it may begin before a wake-up was on its way to the CPU,
-    /// or before a hard interrupt queued a task on the pass's own CPU.
-    fn judge_move_in_motion(
-        &mut self,
-        verdict: &mut Verdict,
-        event: &Event,
-        to: CpuId,
-        ask: impl Fn(&mut Shadow) -> Vec<Possible>,
-    ) {
-        let slack = self.shadow.slack;
-        let (from, until) = (slack.from(event.time), slack.until(event.time));
-        let mut states = in_motion::changing(&self.shadow, event.cpu, self.pairing.shown(until));
-        states.extend(in_motion::changed(&self.shadow, from));
-        let counts = in_motion::counted(&self.shadow, event.cpu, from, self.pairing.ahead(until));
-        let own = states.iter().copied().find(|changing| changing.cpu == event.cpu);
-        let pending = std::mem::take(&mut self.shadow.sched.rqs[to].ttwu_pending);
-        let mut follows = |possible: Vec<Possible>| verdict.takes(&possible, Unknown::InMotion);
-        let shadow = &mut self.shadow;
-        let _ = pending && follows(ask(shadow))
-            || states.iter().any(|&state| follows(in_motion::as_if(shadow, state, &ask)))
-            || counts.iter().any(|&count| follows(in_motion::as_if_counted(shadow, count, &ask)))
-            || own.is_some_and(|own| {
-                let others = states.iter().filter(|state| state.cpu != own.cpu);
-                others.copied().any(|state| {
-                    follows(in_motion::as_if(shadow, own, |shadow| in_motion::as_if(shadow, state, &ask)))
-                })
-            });
-        self.shadow.sched.rqs[to].ttwu_pending = pending;
     }
 }
 

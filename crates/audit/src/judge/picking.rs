@@ -1,16 +1,22 @@
 //! A recorded pick.
 
+use std::ops::ControlFlow;
+
 use schedlab_sched::Curr;
-use schedlab_trace::{Event, Kind};
-use schedlab_units::{Pid, Time};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Event, IDLE_EXIT, Kind};
+use schedlab_units::{Pid, TaskId, Time};
 
 use crate::judge::Audit;
 use crate::judge::pick;
 use crate::report::listener::Listener;
-use crate::report::verdict::{Answer, Choice, Decision, Verdict};
+use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
 use crate::unknown::Shadow;
+use crate::unknown::deadlines;
 use crate::unknown::list::Unknown;
 use crate::unknown::lost_turn;
+use crate::unknown::quota;
+use crate::unknown::virtual_time;
 
 impl<S: Listener> Audit<S> {
     /// Whether a pick that differs is explained by the largest errors of virtual times, or by a fact that no event
@@ -47,6 +53,25 @@ impl<S: Listener> Audit<S> {
                 verdict.hidden = Some(Unknown::LostTurn);
             }
         }
+    }
+
+    /// Whether a pick follows if the tasks that come first here were out of quota, one after the other.
+    fn judge_throttled(&mut self, verdict: &mut Verdict, next: Curr, clock: Time) {
+        if !self.tries(quota::THROTTLED) {
+            return;
+        }
+        let first = |found: &[Possible]| match found.first()?.choice {
+            Choice::Task(pid) => Some(pid),
+            _ => None,
+        };
+        let Audit { shadow, spare, .. } = self;
+        quota::find(shadow, first(&verdict.ours), clock, |shadow| {
+            let found = pick::of_switch(shadow, spare, verdict.cpu, next, clock);
+            if verdict.takes(&found, Unknown::Quota) {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(first(&found))
+        });
     }
 
     /// A CPU switches; its scheduler used the time `clock`.
@@ -113,8 +138,33 @@ impl<S: Listener> Audit<S> {
         if let Curr::Task(task) = next {
             self.shadow.join(task, cpu, now);
             if surprise && here {
-                pick::learn(&mut self.shadow, task, answer);
+                let (explained, contradicted) = (answer == Answer::AgreesInSet, answer == Answer::Differs);
+                let of = virtual_time::Pick { explained, contradicted };
+                virtual_time::learn_from_pick(&mut self.shadow, task, of);
             }
         }
+    }
+
+    /// Notes on a pick that no event shows whether the tasks it passed over had a budget.
+    pub(crate) fn may_have_budget(&self, verdict: &mut Verdict, passed_over: &[TaskId]) {
+        if passed_over.is_empty() || !matches!(verdict.answer, Answer::Agrees | Answer::AgreesInSet) {
+            return;
+        }
+        verdict.ours.extend(passed_over.iter().map(|&task| pick::may_be_first(&self.shadow, task)));
+        (verdict.answer, verdict.hidden) = (Answer::AgreesInSet, Some(Unknown::Deadlines));
+    }
+
+    /// An idle CPU goes to sleep, so no runnable task is waiting there.
+    pub(crate) fn stays_idle(&mut self, event: &Event, state: u32) {
+        let cpu = event.cpu;
+        if state != IDLE_EXIT && self.shadow.sched.rqs[cpu].curr == Curr::Idle {
+            self.passes_over(cpu, Curr::Idle, event.time);
+        }
+    }
+
+    /// A CPU continues with `next`: deadline tasks that it passes over are out of budget. Returns the tasks that
+    /// waited.
+    pub(crate) fn passes_over(&mut self, cpu: CpuId, next: Curr, now: Time) -> Vec<TaskId> {
+        if self.tries(deadlines::BUDGETS) { self.shadow.passes_over(cpu, next, now) } else { Vec::new() }
     }
 }

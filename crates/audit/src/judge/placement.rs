@@ -16,6 +16,7 @@ use crate::report::verdict::Numbers;
 use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 use crate::unknown::sync_flag::may_be_sync;
+use crate::unknown::{cpu_rotation, deadlines};
 
 /// Everything that a wake-up may lead to in the shadow's current state.
 pub fn of_wakeup(shadow: &mut Shadow, spare: &mut Spare, wakeup: &Wakeup, now: Time) -> Possibilities {
@@ -48,26 +49,17 @@ pub fn of_wakeup(shadow: &mut Shadow, spare: &mut Spare, wakeup: &Wakeup, now: T
 fn of_rt(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
     let (sched, this) = (&shadow.sched, wakeup.this_cpu);
     found.add(sched.select_task_rq_rt(wakeup.task, this), None, Numbers::default());
-    let nearest = sched.lowest_for_woken(wakeup.task, this);
-    let others = nearest.filter(|nearest| nearest.in_turn && shadow.rotation_is_open(this));
-    for cpu in others.iter().flat_map(|nearest| nearest.cpus.iter()) {
-        let placement = Placement { in_turn: true, ..Placement::new(cpu, Reason::LowestRt) };
+    for placement in cpu_rotation::others(shadow, wakeup) {
         found.add(placement, Some(Unknown::CpuRotation), Numbers::default());
     }
 }
 
-/// Candidates for a deadline task: its own CPU, or another one if the deadline task running there may have an earlier
-/// deadline.
+/// Candidates for a deadline task: its own CPU, or another one.
 fn of_dl(shadow: &Shadow, wakeup: &Wakeup, found: &mut Possibilities) {
-    let (sched, this) = (&shadow.sched, wakeup.this_cpu);
-    let prev = sched.task(wakeup.task).wake_cpu;
+    let prev = shadow.sched.task(wakeup.task).wake_cpu;
     found.add(Placement::new(prev, Reason::KeepCpu), None, Numbers::default());
-    if sched.curr_class(prev) == Class::Dl {
-        let nearest = sched.find_later_rq(wakeup.task, this);
-        for cpu in nearest.cpus.iter() {
-            let placement = Placement { in_turn: nearest.in_turn, ..Placement::new(cpu, Reason::LaterDl) };
-            found.add(placement, Some(Unknown::Deadlines), Numbers::default());
-        }
+    for placement in deadlines::later_cpus(shadow, wakeup) {
+        found.add(placement, Some(Unknown::Deadlines), Numbers::default());
     }
 }
 
@@ -207,9 +199,7 @@ fn affine(
     let prev_load = prev_load / (bias * sched.capacity_of(this) as i64);
     let numbers = Numbers::from_iter([("load of waker's CPU", this_load), ("of previous", prev_load)]);
     let target = Target { numbers, ..plain(reason, cpu) };
-    // The wakee is added to one side and subtracted from the other.
-    let wakee = 2 * shadow.sleeper_load_error(wakeup.task, now);
-    let open = shadow.learned.loads.errors * (shadow.load_error(this) + shadow.load_error(prev) + wakee);
+    let open = shadow.error_of_difference(wakeup, prev, now);
     let close = (this_load - prev_load * bias / 100).unsigned_abs() <= open;
     if !close && !shadow.groups_hidden {
         return (target, None);

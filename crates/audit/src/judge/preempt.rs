@@ -17,7 +17,7 @@ use crate::follow::pairing::by_itself;
 use crate::follow::running::{Arrived, Before};
 use crate::judge::Audit;
 use crate::judge::arrival::Question;
-use crate::judge::arrival::{is_by_time, learn, possible};
+use crate::judge::arrival::{is_by_time, possible};
 use crate::judge::arrival::{slice, turn};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
@@ -25,6 +25,7 @@ use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
 use crate::unknown::lost_turn;
 use crate::unknown::slice_end;
+use crate::unknown::virtual_time;
 
 /// Whether the flags of an event show that the running task must be preempted at once.
 pub fn bit_full(flags: Flags) -> Option<bool> {
@@ -114,7 +115,7 @@ impl<S: Listener> Audit<S> {
         if ours != asked && sched.kernel.rules.policy == FairPolicy::Cfs {
             let decision = sched.preempt_with_answer(at, task, asked);
             sched.apply_preempt(at, &decision);
-            learn(&mut self.shadow, at, task, asked);
+            virtual_time::learn_from_answer(&mut self.shadow, at, task, asked);
         }
     }
 

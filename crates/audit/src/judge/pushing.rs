@@ -4,7 +4,6 @@
 //! been seen. Deadlines are in no event: of several deadline tasks that wait, any may have the earliest.
 
 use schedlab_sched::{Class, Curr, Push, Reason};
-use schedlab_topology::CpuId;
 use schedlab_trace::Event;
 use schedlab_units::TaskId;
 
@@ -13,6 +12,7 @@ use crate::judge::balance::{Moved, choice};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Choice, Decision, Numbers, Possible, Verdict};
 use crate::unknown::Shadow;
+use crate::unknown::deadlines;
 use crate::unknown::list::Unknown;
 
 impl<S: Listener> Audit<S> {
@@ -43,7 +43,7 @@ impl<S: Listener> Audit<S> {
 fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
     let (from, to) = (moved.from, moved.to);
     let pushes = match shadow.sched.class_of(moved.task) {
-        Class::Dl => deadline_pushes(shadow, moved),
+        Class::Dl => deadlines::pushes(shadow, moved.task, from, to),
         class => vec![shadow.sched.decide_push(from, from, class)],
     };
     let hidden = (pushes.len() > 1).then_some(Unknown::Deadlines);
@@ -54,42 +54,6 @@ fn pushed(shadow: &mut Shadow, moved: Moved) -> Vec<Possible> {
         shadow.rotation_is_shown(from);
     }
     found
-}
-
-/// Pushes of deadline tasks, any of which may have the earliest deadline. A task that was not seen before waits there
-/// too. Tasks that wait elsewhere while a lower class runs are about to run there or are out of budget.
-fn deadline_pushes(shadow: &mut Shadow, moved: Moved) -> Vec<Push> {
-    let Moved { task, from, .. } = moved;
-    let waited = shadow.sched.rqs[from].dl_queue.contains(&task);
-    if !waited {
-        shadow.sched.rqs[from].dl_queue.push(task);
-    }
-    let mut pushes = ask_pushes(shadow, from);
-    let leads =
-        |push: &Push| matches!(*push, Push::Moves { task, to, .. } if (task, to) == (moved.task, moved.to));
-    if !pushes.iter().any(leads) {
-        let lower: Vec<CpuId> =
-            shadow.cpus().filter(|&cpu| cpu != from && shadow.sched.curr_class(cpu) < Class::Dl).collect();
-        let empty = |shadow: &mut Shadow, cpu| std::mem::take(&mut shadow.sched.rqs[cpu].dl_queue);
-        let queues: Vec<_> = lower.iter().map(|&cpu| empty(shadow, cpu)).collect();
-        pushes.extend(ask_pushes(shadow, from));
-        for (cpu, queue) in lower.into_iter().zip(queues) {
-            shadow.sched.rqs[cpu].dl_queue = queue;
-        }
-    }
-    if !waited {
-        shadow.sched.rqs[from].dl_queue.retain(|&other| other != task);
-    }
-    pushes
-}
-
-fn ask_pushes(shadow: &Shadow, from: CpuId) -> Vec<Push> {
-    let sched = &shadow.sched;
-    if !sched.is_dl_overloaded(from) {
-        return vec![Push::Nothing];
-    }
-    let each = sched.pushable_dls(from, None).map(|task| sched.push_of(from, task, from));
-    each.filter(|push| *push != Push::Nothing).collect()
 }
 
 /// What a push may do.

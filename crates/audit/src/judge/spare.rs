@@ -8,22 +8,13 @@ use std::mem::take;
 use schedlab_sched::{Placement, SeId};
 use schedlab_topology::CpuId;
 
-use crate::judge::fork_tables::ForkTables;
 use crate::judge::possibilities::Possibilities;
 use crate::report::verdict::Possible;
+use crate::unknown::loads::ForkTables;
+use crate::unknown::virtual_time::Waiting;
 
 /// Maximum number of lists of a kind that are kept; a few are in use at a time.
 const LISTS_MAX: usize = 64;
-
-/// An entity that waits in a queue, or the queue's current entity if it may continue.
-#[derive(Clone, Copy)]
-pub struct Waiting {
-    pub se: SeId,
-    pub vruntime: u64,
-    pub deadline: u64,
-    /// How far its virtual time and deadline may be off.
-    pub error: i64,
-}
 
 /// Emptied lists.
 #[derive(Default)]

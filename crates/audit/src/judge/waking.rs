@@ -208,15 +208,12 @@ impl<S: Listener> Audit<S> {
 
     /// Whether the choice follows if a CPU that is just changing its state was seen in the new one.
     fn judge_in_motion(&mut self, open: &mut Open, now: Time) {
-        let ahead = self.pairing.shown(self.shadow.slack.until(now));
-        for changing in in_motion::changing(&self.shadow, open.wakeup.this_cpu, ahead) {
-            let possible = in_motion::as_if(&mut self.shadow, changing, |shadow| {
-                placement::of_wakeup(shadow, &mut self.spare, &open.wakeup, now)
-            });
-            if takes(&mut self.spare, open, possible, Unknown::InMotion) {
-                return;
-            }
-        }
+        let Audit { shadow, spare, pairing, .. } = self;
+        let wakeup = open.wakeup;
+        in_motion::find(shadow, wakeup.this_cpu, pairing, now, |shadow| {
+            let possible = placement::of_wakeup(shadow, spare, &wakeup, now);
+            takes(spare, open, possible, Unknown::InMotion).then_some(())
+        });
     }
 
     /// Whether the choice follows if a worker was sent back to another cache.

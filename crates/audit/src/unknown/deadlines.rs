@@ -7,7 +7,7 @@
 //!
 //! Where the timer that ends a budget is not cancelled when the task leaves early, it ends the turn of another task.
 
-use schedlab_sched::{Class, Curr, Feature, HrtickEnd, Kernel};
+use schedlab_sched::{Class, Curr, Feature, HrtickEnd, Kernel, Placement, Push, Reason, Wakeup};
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_units::{TaskId, Time};
 
@@ -94,4 +94,51 @@ impl Shadow {
         }
         was
     }
+}
+
+/// Pushes of deadline tasks, any of which may have the earliest deadline. A task that was not seen before waits there
+/// too. Tasks that wait elsewhere while a lower class runs are about to run there or are out of budget.
+pub fn pushes(shadow: &mut Shadow, task: TaskId, from: CpuId, to: CpuId) -> Vec<Push> {
+    let waited = shadow.sched.rqs[from].dl_queue.contains(&task);
+    if !waited {
+        shadow.sched.rqs[from].dl_queue.push(task);
+    }
+    let mut pushes = ask_pushes(shadow, from);
+    let leads =
+        |push: &Push| matches!(*push, Push::Moves { task: one, to: other, .. } if (one, other) == (task, to));
+    if !pushes.iter().any(leads) {
+        let lower: Vec<CpuId> =
+            shadow.cpus().filter(|&cpu| cpu != from && shadow.sched.curr_class(cpu) < Class::Dl).collect();
+        let empty = |shadow: &mut Shadow, cpu| std::mem::take(&mut shadow.sched.rqs[cpu].dl_queue);
+        let queues: Vec<_> = lower.iter().map(|&cpu| empty(shadow, cpu)).collect();
+        pushes.extend(ask_pushes(shadow, from));
+        for (cpu, queue) in lower.into_iter().zip(queues) {
+            shadow.sched.rqs[cpu].dl_queue = queue;
+        }
+    }
+    if !waited {
+        shadow.sched.rqs[from].dl_queue.retain(|&other| other != task);
+    }
+    pushes
+}
+
+fn ask_pushes(shadow: &Shadow, from: CpuId) -> Vec<Push> {
+    let sched = &shadow.sched;
+    if !sched.is_dl_overloaded(from) {
+        return vec![Push::Nothing];
+    }
+    let each = sched.pushable_dls(from, None).map(|task| sched.push_of(from, task, from));
+    each.filter(|push| *push != Push::Nothing).collect()
+}
+
+/// Where a deadline task may be woken: on its own CPU, or on another one if the deadline task running there may have an
+/// earlier deadline.
+pub fn later_cpus(shadow: &Shadow, wakeup: &Wakeup) -> Vec<Placement> {
+    let sched = &shadow.sched;
+    if sched.curr_class(sched.task(wakeup.task).wake_cpu) != Class::Dl {
+        return Vec::new();
+    }
+    let nearest = sched.find_later_rq(wakeup.task, wakeup.this_cpu);
+    let at = |cpu| Placement { in_turn: nearest.in_turn, ..Placement::new(cpu, Reason::LaterDl) };
+    nearest.cpus.iter().map(at).collect()
 }

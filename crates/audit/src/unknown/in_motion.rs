@@ -13,7 +13,7 @@ use super::Shadow;
 use super::about::{About, Reading};
 use super::beyond::{Candidate, Case, Look, Of, with_copy};
 use super::otherwise::Otherwise;
-use crate::follow::pairing::Shown;
+use crate::follow::pairing::{Pairing, Shown};
 
 /// Tried where nothing else explains that a woken task stays.
 pub const ON_CPU: Reading = Reading::new("ON_CPU", "the woken task was still on its CPU");
@@ -64,7 +64,7 @@ impl Shadow {
 
 /// The CPUs whose next event is a change between idle and busy. The executing CPU, which knows its own state, is left
 /// out.
-pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'a Shown>) -> Vec<Changing> {
+fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'a Shown>) -> Vec<Changing> {
     let nr_cpus = shadow.sched.rqs.len();
     let mut seen = vec![false; nr_cpus];
     seen[this.index()] = true;
@@ -94,9 +94,47 @@ pub fn changing<'a>(shadow: &Shadow, this: CpuId, ahead: impl Iterator<Item = &'
 }
 
 /// The CPUs that changed between idle and busy since `from`; others may still have seen the old state.
-pub fn changed(shadow: &Shadow, from: Time) -> Vec<Changing> {
+fn changed(shadow: &Shadow, from: Time) -> Vec<Changing> {
     let recent = shadow.cpus().filter(|&cpu| state_since(shadow, cpu) >= from);
     recent.map(|cpu| Changing { cpu, idle: !shadow.sched.idle_cpu(cpu) }).collect()
+}
+
+/// What `look` finds as if a CPU that is just changing its state was seen in the new one, by a decision on `this` CPU.
+pub fn find<T>(
+    shadow: &mut Shadow,
+    this: CpuId,
+    pairing: &Pairing,
+    now: Time,
+    mut look: impl FnMut(&mut Shadow) -> Option<T>,
+) -> Option<T> {
+    let changing = changing(shadow, this, pairing.shown(shadow.slack.until(now)));
+    changing.into_iter().find_map(|changing| as_if(shadow, changing, &mut look))
+}
+
+/// Asks as if a pass on a CPU had seen another in the state before or after its latest change, or with one task more or
+/// less, until `is_so`: a pass begins some time before its moves. So it may begin before a wake-up was on its way to the
+/// destination, or before a hard interrupt queued a task on the pass's own CPU.
+pub fn find_of_move(
+    shadow: &mut Shadow,
+    (this, now): (CpuId, Time),
+    pairing: &Pairing,
+    to: CpuId,
+    mut is_so: impl FnMut(&mut Shadow) -> bool,
+) {
+    let (from, until) = (shadow.slack.from(now), shadow.slack.until(now));
+    let mut states = changing(shadow, this, pairing.shown(until));
+    states.extend(changed(shadow, from));
+    let counts = counted(shadow, this, from, pairing.ahead(until));
+    let own = states.iter().copied().find(|changing| changing.cpu == this);
+    let pending = std::mem::take(&mut shadow.sched.rqs[to].ttwu_pending);
+    let _ = pending && is_so(shadow)
+        || states.iter().any(|&state| as_if(shadow, state, &mut is_so))
+        || counts.iter().any(|&count| as_if_counted(shadow, count, &mut is_so))
+        || own.is_some_and(|own| {
+            let mut others = states.iter().copied().filter(|state| state.cpu != own.cpu);
+            others.any(|state| as_if(shadow, own, |shadow| as_if(shadow, state, &mut is_so)))
+        });
+    shadow.sched.rqs[to].ttwu_pending = pending;
 }
 
 /// A CPU whose queue others may see with one task more or less than the shadow's.
@@ -143,7 +181,7 @@ impl Moves {
 }
 
 /// CPUs where a task arrived since `from`, or arrives or leaves soon: others may count one task less or more.
-pub fn counted<'a>(
+fn counted<'a>(
     shadow: &Shadow,
     this: CpuId,
     from: Time,

@@ -4,10 +4,13 @@
 //! hundred milliseconds. Averages of an idle CPU are sometimes updated by ticks and balancing that leave no event. And
 //! the time of an event is not exactly the time at which the averages were updated.
 
-use schedlab_sched::{Curr, decay_load};
-use schedlab_topology::CpuId;
+mod tables;
+
+use schedlab_sched::{Curr, Wakeup, decay_load};
+use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
+pub use self::tables::{ForkTables, LIKELY, Readings, WIDEST};
 use super::Shadow;
 use super::about::{About, Reading};
 use super::beyond::{Candidate, Case, Look, Of};
@@ -109,6 +112,63 @@ impl Shadow {
         let last = self.sched.root_cfs(cpu).avg.last_update_time;
         self.start.0 + last.saturating_sub(self.pelt_start[cpu])
     }
+}
+
+impl Shadow {
+    /// How far the difference of the loads that a wake-up compares may be off. The wakee is added to one side and
+    /// subtracted from the other.
+    pub fn error_of_difference(&self, wakeup: &Wakeup, prev: CpuId, now: Time) -> u64 {
+        let wakee = 2 * self.sleeper_load_error(wakeup.task, now);
+        let both = self.load_error(wakeup.this_cpu) + self.load_error(prev);
+        self.learned.loads.errors * (both + wakee)
+    }
+
+    /// A choice among several that averages leave `open` says something about averages from before the recording: that
+    /// nothing is left of them if it is the likeliest choice, and that something is left if it does not follow.
+    pub fn learn_rest(&mut self, open: usize, follows: bool, likeliest: bool) {
+        let before = &mut self.learned.loads.nothing_before;
+        if !follows {
+            *before = 0;
+        } else if open >= 2 && likeliest {
+            *before = (*before + 1).min(10);
+        }
+    }
+}
+
+/// The widest bounds of all CPUs.
+fn widest(shadow: &Shadow, now: Time) -> Vec<(Averages, Averages)> {
+    shadow.cpus().map(|cpu| bounds(shadow, cpu, Width::Widest, now)).collect()
+}
+
+/// The averages that speak most for a CPU: the lowest there and the highest elsewhere, first for the CPU alone, then for
+/// each of its domains.
+pub fn for_cpu(shadow: &Shadow, chosen: CpuId, now: Time) -> impl Iterator<Item = Vec<Averages>> + use<> {
+    let bounds = widest(shadow, now);
+    let mut spans = vec![CpuMask::of(bounds.len(), [chosen])];
+    spans.extend(shadow.sched.domains.walk(chosen).map(|(_, sd)| (*sd.span).clone()));
+    spans.into_iter().map(move |span| {
+        let all = bounds.iter().enumerate();
+        all.map(|(cpu, &(least, most))| if span.contains(CpuId::from(cpu)) { least } else { most }).collect()
+    })
+}
+
+/// The averages that speak most for a move: the highest load at the source and the lowest at the destination, first for
+/// the source alone, then for its whole group.
+pub fn for_move(shadow: &Shadow, from: CpuId, to: CpuId, now: Time) -> [Vec<Averages>; 2] {
+    let bounds = widest(shadow, now);
+    let below = shadow.sched.domains.walk(from).map(|(_, sd)| &sd.span);
+    let group = below.take_while(|span| !span.contains(to)).last();
+    [false, true].map(|whole_group| {
+        let averages = shadow.cpus().zip(&bounds).map(|(cpu, &(least, most))| {
+            let in_group = group.is_some_and(|group| group.contains(cpu));
+            match (cpu == from || whole_group && in_group, in_group && !whole_group) {
+                (true, _) => most,
+                (_, true) => Averages::of(shadow.sched.root_cfs(cpu)),
+                _ => least,
+            }
+        });
+        averages.collect()
+    })
 }
 
 /// Lower and upper bounds of a CPU's averages.

@@ -4,9 +4,11 @@
 //! throttled group is preempted without a request, is passed over, or waits on an idle CPU; later it runs without a
 //! wake-up.
 
+use std::ops::ControlFlow;
+
 use schedlab_sched::{Curr, TgId};
 use schedlab_topology::CpuId;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::{Pid, TaskId, Time};
 
 use super::Shadow;
 use super::about::{About, Reading};
@@ -16,6 +18,30 @@ pub const THROTTLED: Reading = Reading::new("THROTTLED", "the tasks that come fi
 
 pub(super) const ABOUT: About =
     About { readings: &[THROTTLED], ..About::new("QUOTA", "whether a group was out of its quota") };
+
+/// Maximum number of queues on a CPU that may be found throttled at one switch.
+const PASSED_OVER_MAX: usize = 8;
+
+/// Takes the tasks that come first to be out of quota, one after the other, and keeps that if `ask` breaks. `ask` continues
+/// with the task that comes first then.
+pub fn find(
+    shadow: &mut Shadow,
+    first: Option<Pid>,
+    now: Time,
+    mut ask: impl FnMut(&mut Shadow) -> ControlFlow<(), Option<Pid>>,
+) {
+    let limited =
+        |shadow: &Shadow, pid: Option<Pid>| shadow.find(pid?).filter(|&task| shadow.limit_of(task).is_some());
+    let Some(mut task) = limited(shadow, first) else { return };
+    let before = shadow.sched.clone();
+    for _ in 0..PASSED_OVER_MAX {
+        shadow.throttle(task, now);
+        let ControlFlow::Continue(next) = ask(shadow) else { return };
+        let Some(next) = limited(shadow, next) else { break };
+        task = next;
+    }
+    shadow.sched = before;
+}
 
 impl Shadow {
     /// The group whose quota limits a task.

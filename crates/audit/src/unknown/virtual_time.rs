@@ -1,10 +1,16 @@
 //! Virtual times that are closer than event times can distinguish.
 
+mod answer;
+mod first;
+mod learn;
 mod order;
 
 use schedlab_sched::{FairPolicy, SeId, calc_delta_fair};
 use schedlab_units::TaskId;
 
+pub use self::answer::answer_is_open;
+pub use self::first::{Waiting, may_come_first};
+pub use self::learn::{Pick, learn_from_answer, learn_from_pick};
 pub use self::order::nearest;
 use super::Shadow;
 use super::about::{About, Reading};
