@@ -1,272 +1,186 @@
-//! Which task balancing moves, its source and destination, given everything that the trace leaves open.
-//!
-//! A recorded move shows for which CPU a pass was made and over which domain: the lowest domain of the destination that
-//! spans the source, because in any higher one both are in the same group. It does not show how often the domain's
-//! passes failed before, the exact averages, the order of tasks in the source's list, or the mark that affinity leaves
-//! on a group. The balancer is asked with the shadow's values first, then with other values that these facts may have.
+//! Recorded moves between queues: which of them are balancing, and whether our balancer makes them.
 
-use schedlab_sched::{BalanceDecision, Curr, IdleType, SdId, Supposed};
-use schedlab_topology::{CpuId, CpuMask};
-use schedlab_trace::Event;
-use schedlab_units::{Pid, TaskId, Time};
+pub mod pass;
 
+use schedlab_sched::{Curr, IdleType};
+use schedlab_topology::CpuId;
+use schedlab_trace::{Comm, Event, Kind};
+use schedlab_units::{Duration, Time};
+
+use self::pass::{Asked, Moved, Occasion};
 use crate::follow::leaving;
-use crate::report::verdict::{Choice, Possible};
+use crate::judge::Audit;
+use crate::report::listener::Listener;
+use crate::report::verdict::{Answer, Decision, Possible, Verdict};
 use crate::unknown::Shadow;
+use crate::unknown::cache_home;
+use crate::unknown::delayed_dequeue;
+use crate::unknown::in_motion;
 use crate::unknown::list::Unknown;
-use crate::unknown::loads;
-use crate::unknown::{balance_time, imbalance_mark};
 
-/// How a move was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
-    /// A balancing pass for this CPU, with this idle type.
-    Pass(CpuId, IdleType),
-    /// The source's stopper, asked by a pass.
-    Active,
-    /// The push or pull of a real-time or deadline task.
-    PushPull,
-    /// Not balancing: a change of affinity or an exec.
-    Other,
-}
+/// A stopper that was asked starts within this time.
+const STOPPER_PATIENCE: Duration = Duration::millis(10);
 
-/// A recorded move.
-#[derive(Clone, Copy, Debug)]
-pub struct Moved {
-    /// The task.
-    pub task: TaskId,
-    /// The source.
-    pub from: CpuId,
-    /// The destination.
-    pub to: CpuId,
-}
+/// The most moves in one pass (sched_nr_migrate), which ends the look ahead for them.
+const MOVES_MAX: usize = 32;
 
-/// What caused a move; `asked`: the source's stopper was requested. `ahead` contains the events that follow.
-pub fn occasion<'a>(
-    shadow: &Shadow,
-    asked: bool,
-    event: &Event,
-    moved: Moved,
-    ahead: impl Iterator<Item = &'a Event>,
-) -> Occasion {
-    let Moved { task, from, to } = moved;
-    let by_stopper = event.comm.as_bytes().starts_with(b"migration/");
-    if !shadow.sched.task(task).policy.is_fair() {
-        let here = event.cpu == from || event.cpu == to;
-        return if here && !by_stopper { Occasion::PushPull } else { Occasion::Other };
-    }
-    if by_stopper {
-        return if asked && event.cpu == from { Occasion::Active } else { Occasion::Other };
-    }
-    if event.flags.in_interrupt() || event.comm.as_bytes().starts_with(b"ksoftirqd/") {
-        let idles = |cpu| shadow.sched.idle_cpu(cpu) || shadow.sched.rqs[cpu].curr == Curr::Idle;
-        // A CPU that balances for others does so for idle CPUs, so the state of the destination shows it. If the
-        // destination is busy and the task may not run on this CPU, the pass was for this CPU and picked a destination
-        // that the task may use (LBF_DST_PINNED).
-        let pinned = !idles(to) && !shadow.sched.task(task).allowed.contains(event.cpu);
-        let by = if pinned { event.cpu } else { to };
-        return Occasion::Pass(by, if idles(by) { IdleType::Idle } else { IdleType::NotIdle });
-    }
-    // An idle CPU with a pending reschedule can also find an empty queue.
-    if to == event.cpu && (event.pid == Pid::IDLE || leaving::leaves(event, ahead).is_some()) {
-        Occasion::Pass(to, IdleType::NewlyIdle)
-    } else {
-        Occasion::Other
-    }
-}
-
-/// Idle CPUs for which a pass may have moved the task to another CPU of their group because the task may not run on
-/// them.
-pub fn idle_beside(shadow: &Shadow, moved: Moved) -> Vec<CpuId> {
-    let below = shadow.sched.domains.walk(moved.to).map(|(_, sd)| &sd.span);
-    let group = below.take_while(|span| !span.contains(moved.from)).last();
-    let allowed = &shadow.sched.task(moved.task).allowed;
-    let beside = |cpu: &CpuId| shadow.sched.idle_cpu(*cpu) && !allowed.contains(*cpu);
-    group.map_or_else(Vec::new, |group| group.iter().filter(beside).collect())
-}
-
-/// What a pass may move, the most likely first. Unknown facts are varied until one value leads to the recorded move.
-pub fn of_pass(shadow: &mut Shadow, asked: Asked, moved: Moved, now: Time) -> Vec<Possible> {
-    let both = |span: &CpuMask| span.contains(moved.from) && span.contains(moved.to);
-    let common = shadow.sched.domains.walk(asked.by).find(|(_, sd)| both(&sd.span)).map(|(id, _)| id);
-    let Some(sd) = common else { return Vec::new() };
-    let pass = Pass { sd, asked, moved, now };
-    let mut found = Vec::new();
-    // A CPU that does not balance on behalf of its group does not do so whatever the hidden facts are.
-    let makes = pass.ask_all(shadow, None, &mut found);
-    if makes && !pass.is_in(shadow, &found) {
-        pass.with_mark(shadow, &mut found);
-    }
-    if makes && !pass.is_in(shadow, &found) {
-        pass.with_averages(shadow, &mut found);
-    }
-    found
-}
-
-/// A quick check whether a pass can lead to the recorded move at all: the task is queued there, is not running and is
-/// not alone.
-pub fn may_move(shadow: &Shadow, asked: Asked, moved: Moved) -> bool {
-    let Moved { task, from, .. } = moved;
-    let (entry, rq) = (shadow.sched.task(task), &shadow.sched.rqs[from]);
-    asked.active || entry.on_rq && entry.cpu == from && rq.curr != Curr::Task(task) && rq.nr_running > 1
-}
-
-/// The CPU for which a pass is made, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked {
-    /// The CPU that pulls.
-    pub by: CpuId,
-    /// Its idle type.
-    pub idle: IdleType,
-    /// Whether the pass asks the stopper to move the running task.
-    pub active: bool,
-}
-
-/// One pass, evaluated under several assumptions.
-struct Pass {
-    sd: SdId,
-    asked: Asked,
-    moved: Moved,
-    now: Time,
-}
-
-impl Pass {
-    fn is_in(&self, shadow: &Shadow, found: &[Possible]) -> bool {
-        let choice = choice(shadow, self.moved);
-        found.iter().any(|possible| possible.choice == choice)
-    }
-
-    /// Adds what the pass does in the current state. If that does not lead to the recorded move, also tries other
-    /// numbers of failed passes. Returns whether the pass is made at all.
-    fn ask_all(&self, shadow: &Shadow, hidden: Option<Unknown>, found: &mut Vec<Possible>) -> bool {
-        self.ask_supposing(shadow, None, hidden, found)
-    }
-
-    /// The same, with other values of the state.
-    fn ask_supposing(
-        &self,
-        shadow: &Shadow,
-        supposed: Option<&Supposed>,
-        hidden: Option<Unknown>,
-        found: &mut Vec<Possible>,
-    ) -> bool {
-        let (src, makes) = self.ask(shadow, supposed, hidden, found);
-        let may_hang = src.is_some() || makes && shadow.sched.sched_cache_active();
-        if may_hang && !self.is_in(shadow, found) {
-            let supposed = supposed.copied().unwrap_or(Supposed::NOTHING);
-            self.with_failures(shadow, supposed, src, Some(hidden.unwrap_or(Unknown::BalanceTime)), found);
+impl<S: Listener> Audit<S> {
+    /// A queued task is about to be moved.
+    pub(crate) fn moving(&mut self, event: &Event, moved: Moved) {
+        self.judge_moving(event, moved);
+        let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
+        let leaves = leaving::leaves(event, ahead);
+        if let Some(state) = leaves.filter(|_| moved.to == event.cpu)
+            && let Some(prev) = self.shadow.find(event.pid)
+        {
+            // Only a CPU whose last task has left its queue pulls a task on its way to idle.
+            self.shadow.leave_early(prev, event.cpu, state, event.time);
         }
-        makes
     }
 
-    /// Adds what the pass does. Returns the source CPU, if any, and whether the pass is made at all.
-    fn ask(
-        &self,
-        shadow: &Shadow,
-        supposed: Option<&Supposed>,
-        hidden: Option<Unknown>,
-        found: &mut Vec<Possible>,
-    ) -> (Option<CpuId>, bool) {
-        let view =
-            supposed.map_or_else(|| shadow.view(self.now), |supposed| shadow.supposed(self.now, supposed));
-        let decision = view.decide_balance(self.asked.by, self.sd, self.asked.idle);
-        self.tell(shadow, &decision, hidden, found);
-        (decision.src, decision.continue_balancing || decision.src.is_some())
-    }
-
-    fn tell(
-        &self,
-        shadow: &Shadow,
-        decision: &BalanceDecision,
-        hidden: Option<Unknown>,
-        found: &mut Vec<Possible>,
-    ) {
-        let Moved { task, from, to } = self.moved;
-        if self.asked.active {
-            // The stopper runs later; the task that is running by then is moved if it may be.
-            let choice = match (decision.active, decision.src) {
-                (true, Some(src)) if src == from => choice(shadow, self.moved),
-                (true, Some(src)) => nobody(src, to),
-                _ => Choice::Nothing,
-            };
-            return add(found, choice, decision, hidden);
-        }
-        if decision.moved == 0 {
-            add(found, Choice::Nothing, decision, hidden);
-            if decision.src == Some(from)
-                && shadow.may_be_taken(task, from, to)
-                && shadow.pass_ends_before_all(from)
-            {
-                add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Unknown::TaskOrder)));
-            }
+    fn judge_moving(&mut self, event: &Event, moved: Moved) {
+        let passed = &mut self.passed[event.cpu];
+        if let Some(at) = passed.iter().position(|&task| task == moved.task) {
+            passed.remove(at);
             return;
         }
-        let src = decision.src.unwrap_or(to);
-        let mut moves = decision.moves();
-        if src == from && moves.any(|moved| moved == (task, to)) {
-            return add(found, choice(shadow, self.moved), decision, hidden);
+        passed.clear();
+        if !self.wakings_recorded && self.shadow.was_asleep(moved.task) {
+            return;
         }
-        if let Some((first, to)) = decision.moves().next() {
-            add(found, choice(shadow, Moved { task: first, from: src, to }), decision, hidden);
-        }
-        let may_move = decision.moves().any(|(_, cpu)| cpu == to) && shadow.may_be_taken(task, from, to);
-        if src == from && may_move {
-            // Which task it takes depends on the order of a list, which the trace shows only in part.
-            add(found, choice(shadow, self.moved), decision, Some(hidden.unwrap_or(Unknown::TaskOrder)));
-        }
-    }
-
-    /// Tries other counts of failed passes. They allow a pass to take hot or large tasks, and in the end to request the
-    /// stopper.
-    fn with_failures(
-        &self,
-        shadow: &Shadow,
-        supposed: Supposed,
-        src: Option<CpuId>,
-        hidden: Option<Unknown>,
-        found: &mut Vec<Possible>,
-    ) {
-        balance_time::each_failure(shadow, self.sd, src != Some(self.moved.from), |failed| {
-            let supposed = Supposed { nr_balance_failed: Some(failed), ..supposed };
-            let (src, _) = self.ask(shadow, Some(&supposed), hidden, found);
-            (!self.is_in(shadow, found)).then_some(src != Some(self.moved.from))
-        });
-    }
-
-    /// Tries with and without the mark of an affinity imbalance on the source's group.
-    fn with_mark(&self, shadow: &Shadow, found: &mut Vec<Possible>) {
-        let Some(mark) = imbalance_mark::of_move(shadow, self.sd, self.moved.from) else { return };
-        let supposed = Supposed { imbalance: &mark, ..Supposed::NOTHING };
-        self.ask_supposing(shadow, Some(&supposed), Some(Unknown::ImbalanceMark), found);
-    }
-
-    /// Tries the highest load at the source and the lowest at the destination, first for the source alone, then for its
-    /// whole group.
-    fn with_averages(&self, shadow: &mut Shadow, found: &mut Vec<Possible>) {
-        let Moved { from, to, .. } = self.moved;
-        for averages in loads::for_move(shadow, from, to, self.now) {
-            loads::as_if(shadow, &averages, |shadow| _ = self.ask_all(shadow, Some(Unknown::Loads), found));
-            if self.is_in(shadow, found) {
-                return;
+        let ahead = self.pairing.ahead(event.time + STOPPER_PATIENCE);
+        match pass::occasion(&self.shadow, self.stopper_asked[moved.from].is_some(), event, moved, ahead) {
+            Occasion::PushPull => self.judge_push(event, moved),
+            Occasion::Other => {}
+            Occasion::Active => {
+                if let Some(verdict) = self.stopper_asked[moved.from].take()
+                    && verdict.kernel == pass::choice(&self.shadow, moved)
+                {
+                    self.give(verdict);
+                }
+            }
+            Occasion::Pass(by, idle) => {
+                if idle == IdleType::NewlyIdle && self.shadow.sched.rqs[by].curr == Curr::Idle {
+                    // It has picked its next task, so delayed sleepers have left its queue.
+                    self.shadow.sched.choose_next(by);
+                }
+                let asked = Asked { by, idle, active: false };
+                let rest = self.rest_of_pass(event, moved);
+                for moved in std::iter::once(moved).chain(rest) {
+                    let mut verdict = self.judge_move(event, moved, asked);
+                    if verdict.answer == Answer::Differs && idle != IdleType::NewlyIdle {
+                        let others = pass::idle_beside(&self.shadow, moved);
+                        let mut others =
+                            others.into_iter().map(|by| self.judge_move(event, moved, Asked { by, ..asked }));
+                        verdict = others.find(|other| other.answer != Answer::Differs).unwrap_or(verdict);
+                    }
+                    if verdict.answer == Answer::Differs && self.shadow.was_never_queued(moved.task) {
+                        // The task has waited there since before the recording, and so may others.
+                        verdict.without(Unknown::Unmet);
+                    }
+                    verdict.nearest =
+                        self.why(&verdict, |audit| audit.nearest_of_move(moved, asked, event.time));
+                    self.give(verdict);
+                    self.passed[event.cpu].push(moved.task);
+                }
+                self.passed[event.cpu].remove(0);
             }
         }
     }
-}
 
-fn add(found: &mut Vec<Possible>, choice: Choice, decision: &BalanceDecision, hidden: Option<Unknown>) {
-    if found.iter().any(|possible| possible.choice == choice) {
-        return;
+    /// Moves between the same CPUs that follow immediately: one pass decided them all.
+    fn rest_of_pass(&self, event: &Event, moved: Moved) -> Vec<Moved> {
+        let own = self.pairing.ahead(event.time + STOPPER_PATIENCE).filter(|next| next.cpu == event.cpu);
+        own.map_while(|next| match next.kind {
+            Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. }
+                if (orig_cpu, dest_cpu) == (moved.from, moved.to) =>
+            {
+                self.shadow.find(pid).map(|task| Moved { task, ..moved })
+            }
+            _ => None,
+        })
+        .take(MOVES_MAX)
+        .collect()
     }
-    let hidden = if found.is_empty() && hidden != Some(Unknown::TaskOrder) { None } else { hidden };
-    let numbers = decision.number.into_iter().collect();
-    found.push(Possible { choice, reason: decision.reason.name(), hidden, numbers });
+
+    /// A stopper is woken. If it moves a task, the decision to request it is judged now: once the stopper runs, the
+    /// interrupted task no longer does.
+    pub(crate) fn stopper_asked(&mut self, event: &Event, comm: Comm, of: CpuId) {
+        if !comm.as_bytes().starts_with(b"migration/") {
+            return;
+        }
+        self.stopper_asked[of] = None;
+        if event.cpu == of {
+            return self.exec_asked(event, of);
+        }
+        let moves = self.pairing.ahead(event.time + STOPPER_PATIENCE).find_map(|next| match next.kind {
+            Kind::SchedMigrateTask { pid, orig_cpu, dest_cpu, .. }
+                if next.cpu == of && orig_cpu == of && next.comm == comm =>
+            {
+                Some((pid, dest_cpu))
+            }
+            _ => None,
+        });
+        let Some((pid, to)) = moves else { return };
+        let Some(task) = self.shadow.find(pid).filter(|_| self.shadow.has_cpu(to)) else { return };
+        let idle = match (event.flags.in_interrupt(), self.shadow.sched.rqs[to].curr) {
+            (false, _) if to == event.cpu => IdleType::NewlyIdle,
+            // A stopper asked in task context for another CPU: an affinity was changed.
+            (false, _) => return,
+            (true, Curr::Idle) => IdleType::Idle,
+            (true, _) => IdleType::NotIdle,
+        };
+        let asked = Asked { by: to, idle, active: true };
+        let moved = Moved { task, from: of, to };
+        let mut verdict = self.judge_move(event, moved, asked);
+        verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_move(moved, asked, event.time));
+        self.stopper_asked[of] = Some(verdict);
+    }
+
+    fn judge_move(&mut self, event: &Event, moved: Moved, asked: Asked) -> Verdict {
+        let (who, choice) = (self.shadow.known(moved.task).who(), pass::choice(&self.shadow, moved));
+        let mut verdict = Verdict::begun(event.time, event.cpu, Decision::Balance, who, choice);
+        let now = event.time;
+        verdict.ours = ask_pass(&mut self.shadow, moved, asked, now);
+        verdict.judge();
+        if verdict.answer == Answer::Differs && self.tries(in_motion::OF_MOVE) {
+            let (at, pairing) = ((event.cpu, now), &self.pairing);
+            in_motion::find_of_move(&mut self.shadow, at, pairing, moved.to, |shadow| {
+                verdict.takes(&ask_pass(shadow, moved, asked, now), Unknown::InMotion)
+            });
+        }
+        if verdict.answer == Answer::Differs && self.tries(delayed_dequeue::MOVE_OF_SLEEPER) {
+            let takes = |shadow: &mut Shadow| {
+                verdict.takes(&ask_pass(shadow, moved, asked, now), Unknown::DelayedDequeue)
+            };
+            delayed_dequeue::find_sleeper(&mut self.shadow, moved.task, now, takes);
+        }
+        let by_cache = self.shadow.sched.sched_cache_active() && self.tries(cache_home::MOVE_TO_HOME);
+        if verdict.answer == Answer::Differs && by_cache {
+            cache_home::find(&mut self.shadow, moved.task, moved.to, |shadow| {
+                verdict.takes(&ask_pass(shadow, moved, asked, now), Unknown::CacheHome)
+            });
+        }
+        verdict
+    }
 }
 
-/// The choice in printable form.
-pub fn choice(shadow: &Shadow, moved: Moved) -> Choice {
-    Choice::Move { pid: shadow.known(moved.task).pid, from: moved.from, to: moved.to }
+/// What a pass may move.
+pub(crate) fn ask_pass(shadow: &mut Shadow, moved: Moved, asked: Asked, now: Time) -> Vec<Possible> {
+    match asked.idle {
+        IdleType::NewlyIdle => {
+            as_if_left(shadow, moved.to, |shadow| pass::of_pass(shadow, asked, moved, now))
+        }
+        _ => pass::of_pass(shadow, asked, moved, now),
+    }
 }
 
-fn nobody(from: CpuId, to: CpuId) -> Choice {
-    Choice::Move { pid: Pid::IDLE, from, to }
+/// Runs `look` on the shadow with the last task of a CPU already off its queue: a CPU that balances because it becomes
+/// idle has dequeued the task, and the trace shows that only at the switch.
+fn as_if_left<T>(shadow: &mut Shadow, cpu: CpuId, look: impl FnOnce(&mut Shadow) -> T) -> T {
+    let before = in_motion::counts(shadow, cpu);
+    in_motion::set_counts(shadow, cpu, [0; 4]);
+    let result = look(shadow);
+    in_motion::set_counts(shadow, cpu, before);
+    result
 }

@@ -11,16 +11,27 @@ use schedlab_trace::{Event, Kind};
 use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::judge::Audit;
-use crate::judge::execs::of_exec;
+use crate::judge::possibilities::Possibilities;
 use crate::report::listener::Listener;
-use crate::report::verdict::{Answer, Choice, Decision, Verdict};
+use crate::report::verdict::{Answer, Choice, Decision, Numbers, Verdict};
+use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;
+use crate::unknown::loads;
 
 /// A stopper that was asked starts within this time.
 const STOPPER_PATIENCE: Duration = Duration::millis(10);
 
 /// Loading a program rarely takes longer than this.
 const LOADING: Duration = Duration::millis(1);
+
+/// Execs in progress, and their possible outcomes so far.
+#[derive(Default)]
+pub struct Execs {
+    /// Tasks that were moved by a stopper at their own request.
+    moved: Vec<(TaskId, Verdict)>,
+    /// Tasks that a later event shows to have executed a program, with the possible outcomes so far.
+    ahead: Vec<(TaskId, Vec<CpuId>)>,
+}
 
 impl<S: Listener> Audit<S> {
     /// The task running on a CPU asks the CPU's stopper, which then moves it.
@@ -94,4 +105,33 @@ impl<S: Listener> Audit<S> {
         let who = self.shadow.known(task).who();
         Verdict::begun(event.time, event.cpu, Decision::Exec, who, Choice::Cpu(to))
     }
+}
+
+/// All possible outcomes of an exec, evaluated only as far as needed: `chosen` is what the kernel did.
+pub fn of_exec(shadow: &mut Shadow, task: TaskId, chosen: CpuId, now: Time) -> Possibilities {
+    let mut found = Possibilities::default();
+    let plain = shadow.view(now).decide_exec(task);
+    found.add(plain, None, Numbers::default());
+    if found.has(chosen) {
+        return found;
+    }
+    let local = shadow.sched.task(task).cpu;
+    if shadow.may_keep_sleepers(local) {
+        // A task that sleeps there and is still queued counts as running.
+        shadow.sched.rqs[local].nr_running += 1;
+        let placement = shadow.view(now).decide_exec(task);
+        shadow.sched.rqs[local].nr_running -= 1;
+        if placement.cpu == chosen {
+            found.add(placement, Some(Unknown::DelayedDequeue), Numbers::default());
+            return found;
+        }
+    }
+    for averages in loads::for_cpu(shadow, chosen, now) {
+        let placement = loads::as_if(shadow, &averages, |shadow| shadow.view(now).decide_exec(task));
+        if placement.cpu == chosen {
+            found.add(placement, Some(Unknown::Loads), Numbers::default());
+            break;
+        }
+    }
+    found
 }

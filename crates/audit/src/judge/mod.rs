@@ -1,24 +1,15 @@
 //! The judgement of each decision that a recording shows: what our rules lead to, given what no event shows.
 
-pub mod arrival;
 pub mod balance;
 pub mod exec;
-pub mod execs;
 pub mod fork;
-pub mod forking;
-pub mod moving;
 pub mod nearest;
-pub mod opens;
 pub mod pick;
-pub mod picking;
-pub mod placement;
 pub mod possibilities;
 pub mod preempt;
-pub mod pushing;
-pub mod search;
-pub mod slices;
+pub mod push;
 pub mod spare;
-pub mod waking;
+pub mod wakeup;
 
 use std::collections::VecDeque;
 
@@ -27,11 +18,11 @@ use schedlab_trace::{Hotplugs, NullSink};
 use schedlab_units::TaskId;
 
 use crate::follow::pairing::Pairing;
-use crate::judge::arrival::Asked;
-use crate::judge::execs::Execs;
-use crate::judge::fork::Forking;
-use crate::judge::opens::Opens;
+use crate::judge::exec::Execs;
+use crate::judge::fork::possible::Forking;
+use crate::judge::preempt::possible::Asked;
 use crate::judge::spare::Spare;
+use crate::judge::wakeup::open::Opens;
 use crate::options::Options;
 use crate::report::counts::{AuditReport, Tally};
 use crate::report::listener::Listener;

@@ -10,13 +10,13 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::judge::Audit;
-use crate::judge::balance::{Asked, Moved, choice, may_move};
-use crate::judge::execs;
-use crate::judge::fork::{self, Forked};
-use crate::judge::moving::ask_pass;
-use crate::judge::opens::Open;
-use crate::judge::placement;
+use crate::judge::balance::ask_pass;
+use crate::judge::balance::pass::{Asked, Moved, choice, may_move};
+use crate::judge::exec;
+use crate::judge::fork::possible::{Forked, if_possible};
 use crate::judge::spare::Spare;
+use crate::judge::wakeup::open::Open;
+use crate::judge::wakeup::possible::of_wakeup;
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Possible, Verdict};
 use crate::unknown::Shadow;
@@ -73,7 +73,7 @@ impl<S: Listener> Audit<S> {
         let values = candidates(&self.case(now, this, wakeup.task, around, Of::Wakeup { wakeup, fate }));
         let spare = &mut self.spare;
         beyond::nearest(&mut self.shadow, values, &mut |shadow| {
-            let found = placement::of_wakeup(shadow, spare, &wakeup, now);
+            let found = of_wakeup(shadow, spare, &wakeup, now);
             let leads = found.has(fate.cpu);
             spare.give_back_all(found);
             leads
@@ -83,7 +83,7 @@ impl<S: Listener> Audit<S> {
     /// The nearest fact that leads a fork to the kernel's choice instead of ours.
     pub(crate) fn nearest_of_fork(&mut self, fork: Forked, ours: &[Possible]) -> Option<Nearest> {
         self.nearest_of_new_place(fork, ours, |shadow, spare| {
-            let found = fork::if_possible(shadow, spare, fork);
+            let found = if_possible(shadow, spare, fork);
             found.map(|found| spare.give_back_all(found)).is_some()
         })
     }
@@ -98,7 +98,7 @@ impl<S: Listener> Audit<S> {
     ) -> Option<Nearest> {
         let exec = Forked { task, this: self.shadow.sched.task(task).cpu, chosen, now };
         self.nearest_of_new_place(exec, ours, |shadow, spare| {
-            let found = execs::of_exec(shadow, task, chosen, now);
+            let found = exec::of_exec(shadow, task, chosen, now);
             let leads = found.has(chosen);
             spare.give_back_all(found);
             leads

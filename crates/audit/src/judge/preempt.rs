@@ -4,7 +4,10 @@
 //! bit of the CPU that they happen on, so if a wake-up ends on the target itself, its own event contains the answer.
 //! Otherwise the target's next event contains it: a bit in its flags, or a switch away from a task that is still
 //! runnable. A task that goes to sleep first does not show it. A switch that no wake-up requested is judged in
-//! [turns](crate::judge::slices).
+//! [turns](crate::judge::preempt::slice).
+
+pub mod possible;
+pub mod slice;
 
 use std::mem::take;
 
@@ -13,12 +16,10 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{TaskId, Time};
 
+use self::possible::{Question, is_by_time, possible, slice, turn};
 use crate::follow::pairing::by_itself;
 use crate::follow::running::{Arrived, Before};
 use crate::judge::Audit;
-use crate::judge::arrival::Question;
-use crate::judge::arrival::{is_by_time, possible};
-use crate::judge::arrival::{slice, turn};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Possible, Verdict};
 use crate::unknown::Shadow;

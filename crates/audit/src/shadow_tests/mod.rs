@@ -1,4 +1,5 @@
 //! Tests of the shadow that need an audit to drive it.
 
+mod dead;
 mod groups;
 mod tasks;

@@ -3,8 +3,8 @@
 use schedlab_sched::{Reason, Wakeup};
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 
-use super::possibilities::Possibilities;
 use crate::follow::pairing::Fate;
+use crate::judge::possibilities::Possibilities;
 use crate::report::verdict::{Answer, Choice, Possible, Verdict};
 use crate::unknown::list::Unknown;
 

@@ -4,6 +4,10 @@
 //! CPUs may change the state that the waker examined. So if the kernel's choice does not follow, the rules are
 //! evaluated again after each change, until the CPU that began the wake-up continues.
 
+pub mod open;
+pub mod possible;
+pub mod search;
+
 use std::mem::take;
 
 use schedlab_sched::{
@@ -13,11 +17,10 @@ use schedlab_topology::CpuId;
 use schedlab_trace::{Event, Flags, Kind};
 use schedlab_units::{Duration, TaskId, Time};
 
+use self::open::Open;
 use crate::follow::pairing::Fate;
 use crate::follow::running;
 use crate::judge::Audit;
-use crate::judge::opens::Open;
-use crate::judge::placement;
 use crate::judge::possibilities::Possibilities;
 use crate::judge::preempt;
 use crate::judge::spare::Spare;
@@ -126,7 +129,7 @@ impl<S: Listener> Audit<S> {
     /// Whether the choice follows in the current state. A state reached after the wake-up began only adds
     /// possibilities.
     fn judge_plainly(&mut self, open: &mut Open, now: Time) {
-        let mut possible = placement::of_wakeup(&mut self.shadow, &mut self.spare, &open.wakeup, now);
+        let mut possible = possible::of_wakeup(&mut self.shadow, &mut self.spare, &open.wakeup, now);
         let before = std::mem::replace(&mut open.verdict.ours, std::mem::take(&mut possible.list));
         open.verdict.judge();
         let first = open.judged == 0;
@@ -159,7 +162,7 @@ impl<S: Listener> Audit<S> {
                 None => self.shadow.likely_sync_flags(&open.wakeup),
             };
             for sync in [false, true].into_iter().filter(|&sync| likely[usize::from(sync)]) {
-                placement::weigh(&self.shadow, &Wakeup { sync, ..open.wakeup }, over, now);
+                possible::weigh(&self.shadow, &Wakeup { sync, ..open.wakeup }, over, now);
             }
         }
     }
@@ -211,7 +214,7 @@ impl<S: Listener> Audit<S> {
         let Audit { shadow, spare, pairing, .. } = self;
         let wakeup = open.wakeup;
         in_motion::find(shadow, wakeup.this_cpu, pairing, now, |shadow| {
-            let possible = placement::of_wakeup(shadow, spare, &wakeup, now);
+            let possible = possible::of_wakeup(shadow, spare, &wakeup, now);
             takes(spare, open, possible, Unknown::InMotion).then_some(())
         });
     }
@@ -221,7 +224,7 @@ impl<S: Listener> Audit<S> {
         let Audit { shadow, spare, .. } = self;
         let (task, wakeup) = (open.wakeup.task, open.wakeup);
         worker_pool::find(shadow, task, open.fate.cpu, |shadow| {
-            let possible = placement::of_wakeup(shadow, spare, &wakeup, now);
+            let possible = possible::of_wakeup(shadow, spare, &wakeup, now);
             takes(spare, open, possible, Unknown::WorkerPool)
         });
     }

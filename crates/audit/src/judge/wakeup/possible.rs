@@ -10,8 +10,8 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::judge::possibilities::{Possibilities, Telling};
-use crate::judge::search::{Assumption, Search, Target};
 use crate::judge::spare::Spare;
+use crate::judge::wakeup::search::{Assumption, Search, Target};
 use crate::report::verdict::Numbers;
 use crate::unknown::Shadow;
 use crate::unknown::list::Unknown;

@@ -8,7 +8,7 @@ use schedlab_trace::Event;
 use schedlab_units::TaskId;
 
 use crate::judge::Audit;
-use crate::judge::balance::{Moved, choice};
+use crate::judge::balance::pass::{Moved, choice};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Choice, Decision, Numbers, Possible, Verdict};
 use crate::unknown::Shadow;

@@ -10,7 +10,7 @@ use schedlab_units::{Duration, Pid, TaskId, Time};
 
 use crate::follow::running::slice_left;
 use crate::judge::Audit;
-use crate::judge::arrival::{slice, turn};
+use crate::judge::preempt::possible::{slice, turn};
 use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
 use crate::unknown::list::Unknown;
