@@ -33,6 +33,7 @@ const PRIORITY_DELAY: Duration = Duration::millis(2);
 
 impl<W: Watch> Shadow<W> {
     /// How far the virtual time of an entity may be off.
+    #[inline]
     pub fn error_of(&self, se: SeId) -> u64 {
         if se.is_task() {
             return self.known(TaskId(se.0)).vruntime_error;

@@ -240,21 +240,25 @@ impl<W: Watch> Shadow<W> {
     }
 
     /// Whether the machine has a CPU.
+    #[inline]
     pub fn has_cpu(&self, cpu: CpuId) -> bool {
         cpu.index() < self.sched.rqs.len()
     }
 
     /// What is known about a task.
+    #[inline]
     pub fn known(&self, task: TaskId) -> &Known<W::OfTask> {
         &self.known[task.index()]
     }
 
     /// What is known about a task, for changes.
+    #[inline]
     pub fn known_mut(&mut self, task: TaskId) -> &mut Known<W::OfTask> {
         &mut self.known[task.index()]
     }
 
     /// The task with a pid, if it has been seen.
+    #[inline]
     pub fn find(&self, pid: Pid) -> Option<TaskId> {
         self.tasks.get(pid)
     }
@@ -314,6 +318,7 @@ impl<W: Watch> Shadow<W> {
     }
 
     /// Whether preemption of the task of a CPU has been requested.
+    #[inline]
     pub fn is_asked(&self, cpu: CpuId) -> bool {
         self.sched.rqs[cpu].need_resched.any()
     }
@@ -367,11 +372,13 @@ impl<W: Watch> Shadow<W> {
     }
 
     /// Whether a task runs.
+    #[inline]
     pub fn runs(&self, task: TaskId) -> bool {
         self.sched.rqs[self.sched.task(task).cpu].curr == Curr::Task(task)
     }
 
     /// How long a CPU may have been held up before its event, which is processed next.
+    #[inline]
     pub fn held(&self, cpu: CpuId, now: Time) -> Duration {
         if self.heeds_holds { self.clocks.held(cpu, now) } else { Duration::ZERO }
     }

@@ -25,9 +25,9 @@ pub fn values<'a>(
     let rule = shadow.sched.kernel.rules.recent_used_cpu;
     let open = rule != RecentUsedCpu::Off && !shadow.known(task).recent_known;
     let may_be = move |cpu: &CpuId| {
-        open && shadow.sched.cpus_share_cache(*cpu, target) && shadow.sched.available_idle_cpu(*cpu)
+        shadow.sched.cpus_share_cache(*cpu, target) && shadow.sched.available_idle_cpu(*cpu)
     };
-    let cpus = shadow.cpus().filter(may_be);
+    let cpus = open.then(|| shadow.cpus()).into_iter().flatten().filter(may_be);
     cpus.map(move |cpu| Supposed { recent_used_cpu: Some(cpu), ..*with })
 }
 
