@@ -219,6 +219,19 @@ impl Kernel {
         self.raw.lab_nohz_exit(self.at(cpu));
     }
 
+    /// An idle CPU leaves: `sched_cpu_deactivate()`, and with the next work of its stopper `sched_cpu_dying()`.
+    ///
+    /// # Errors
+    /// The kernel's error number: the CPU is busy, or deadline tasks need it.
+    pub fn offline(&mut self, cpu: CpuId) -> Result<(), i32> {
+        done(self.raw.lab_offline(self.at(cpu)))
+    }
+
+    /// The CPU returns.
+    pub fn online(&mut self, cpu: CpuId) {
+        self.raw.lab_online(self.at(cpu));
+    }
+
     /// A hypervisor takes this many ns from a CPU, which sees that when it next reads its clock.
     pub fn steal(&mut self, cpu: CpuId, ns: u64) {
         self.raw.lab_steal(self.at(cpu), ns);

@@ -97,6 +97,8 @@ functions! {
     lab_stopper: fn(cpu: c_int) -> c_int;
     lab_nohz_enter: fn(cpu: c_int);
     lab_nohz_exit: fn(cpu: c_int);
+    lab_offline: fn(cpu: c_int) -> c_int;
+    lab_online: fn(cpu: c_int);
     lab_steal: fn(cpu: c_int, ns: u64);
     lab_nice: fn(cpu: c_int, task: c_int, nice: c_int);
     lab_policy: fn(cpu: c_int, task: c_int, policy: c_int, nice_or_prio: c_int, runtime: u64, deadline: u64, period: u64) -> c_int;

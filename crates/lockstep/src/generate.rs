@@ -88,6 +88,14 @@ impl Generator {
         if meant(random, "freq", 40) {
             return Some(Operation::Frequency { cpu, scale: random.of(&[1024, 700, 350]) });
         }
+        if meant(random, "hotplug", 40) {
+            let operation = if pair.offline[cpu.index()] {
+                Operation::Online { cpu }
+            } else {
+                Operation::Offline { cpu }
+            };
+            return Some(operation);
+        }
         if meant(random, "steal", 15) {
             return Some(Operation::Steal { cpu, ns: random.of(&[700, 20_000, 400_000, 5_000_000]) });
         }

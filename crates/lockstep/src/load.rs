@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use schedlab_kernel_tree::Tree;
 
-/// Loads that change a setting of the whole run. They are not among "all".
-const SETTINGS: [&str; 2] = ["lazy", "hrtick"];
+/// Loads that are not among "all": two change a setting of the whole run, and hotplug differs beside deadline tasks and quota.
+const APART: [&str; 3] = ["lazy", "hrtick", "hotplug"];
 
 /// Names of loads, and what each adds.
-pub const LOADS: [(&str, &str); 21] = [
+pub const LOADS: [(&str, &str); 22] = [
     ("nohz", "idle CPUs stop their ticks and others balance for them"),
     ("sync", "wake-ups with the sync flag"),
     ("irq", "wake-ups from interrupts"),
@@ -29,6 +29,7 @@ pub const LOADS: [(&str, &str); 21] = [
     ("deadline", "SCHED_DEADLINE"),
     ("exec", "tasks that execute another program, and are moved for that"),
     ("steal", "time that a hypervisor takes from CPUs"),
+    ("hotplug", "idle CPUs that go offline and come back"),
     ("lazy", "preempt=lazy, and CPUs that honour lazy requests (from 6.13 on)"),
     ("hrtick", "slices and budgets end by a timer (HRTICK, HRTICK_DL)"),
 ];
@@ -80,7 +81,7 @@ impl FromStr for Loads {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "plain") {
             if part == "all" {
                 let all = LOADS.iter().map(|(name, _)| *name);
-                loads.0 = all.filter(|name| !SETTINGS.contains(name) || loads.has(name)).collect();
+                loads.0 = all.filter(|name| !APART.contains(name) || loads.has(name)).collect();
                 continue;
             }
             let Some((name, _)) = LOADS.iter().find(|(name, _)| *name == part) else {
@@ -116,7 +117,7 @@ mod tests {
         assert_eq!(
             "nhz".parse::<Loads>().unwrap_err(),
             "there is no load \"nhz\"; known are plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, \
-             shares, quota, idle-groups, slice, freq, batch, rt, deadline, exec, steal, lazy, hrtick"
+             shares, quota, idle-groups, slice, freq, batch, rt, deadline, exec, steal, hotplug, lazy, hrtick"
         );
     }
 }

@@ -50,10 +50,43 @@ pub enum Operation {
     Slice { cpu: CpuId, task: usize, slice: u64 },
     /// The clock rate of a CPU changes; 1024 is its full rate.
     Frequency { cpu: CpuId, scale: u64 },
+    /// An idle CPU goes offline.
+    Offline { cpu: CpuId },
+    /// The CPU comes back.
+    Online { cpu: CpuId },
     /// A hypervisor takes time from a CPU, ns. The CPU sees that when it next reads its clock.
     Steal { cpu: CpuId, ns: u64 },
     /// A task moves to a group.
     Move { cpu: CpuId, task: usize, group: Option<usize> },
+}
+
+impl Operation {
+    /// The CPU that does it.
+    pub(crate) fn by(&self) -> Option<CpuId> {
+        match *self {
+            Operation::Fork { cpu, .. }
+            | Operation::Sleep { cpu }
+            | Operation::ReschedLazy { cpu }
+            | Operation::Wake { cpu, .. }
+            | Operation::Yield { cpu }
+            | Operation::Exit { cpu }
+            | Operation::Exec { cpu }
+            | Operation::Nice { cpu, .. }
+            | Operation::Policy { cpu, .. }
+            | Operation::Affinity { cpu, .. }
+            | Operation::Group { cpu, .. }
+            | Operation::Slice { cpu, .. }
+            | Operation::Frequency { cpu, .. }
+            | Operation::Steal { cpu, .. }
+            | Operation::Move { cpu, .. } => Some(cpu),
+            Operation::Pass(_)
+            | Operation::Shares { .. }
+            | Operation::Quota { .. }
+            | Operation::IdleGroup { .. }
+            | Operation::Offline { .. }
+            | Operation::Online { .. } => None,
+        }
+    }
 }
 
 /// Its name in a story.
@@ -108,6 +141,8 @@ impl fmt::Display for Operation {
             Operation::Frequency { cpu, scale } => {
                 write!(f, "CPU {} runs at {scale}/1024 of its clock rate", cpu.0)
             }
+            Operation::Offline { cpu } => write!(f, "CPU {} goes offline", cpu.0),
+            Operation::Online { cpu } => write!(f, "CPU {} comes online", cpu.0),
             Operation::Steal { cpu, ns } => {
                 write!(f, "the hypervisor takes {} us from CPU {}", *ns as f64 / 1e3, cpu.0)
             }

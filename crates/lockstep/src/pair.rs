@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use schedlab_kernel_tree::{GroupId, Kernel, KernelTask};
+use schedlab_kernel_tree::{CpuState, GroupId, Kernel, KernelTask};
 use schedlab_sched::{
     AvgReference, Curr, Deactivate, FairPolicy, Feature, MigrationCause, NewTask, Policy, Sched, TaskState,
     TgId, Took, WakePath, Wakeup,
@@ -71,6 +71,7 @@ pub struct Pair {
     /// CPUs that were interrupted to let queues run again, and to push RT tasks.
     pub(crate) unthrottles: Vec<bool>,
     pub(crate) pushes: Vec<bool>,
+    pub(crate) offline: Vec<bool>,
     pub(crate) zero_vruntime: bool,
     pub(crate) counts: Counts,
     /// The first differences, and the last action before them.
@@ -104,16 +105,7 @@ impl Pair {
             rq.clock_pelt = booted.clock_pelt;
             sched.cfs_rqs[cpu.index()].last_h_load_update.set(booted.last_h_load_update);
             kernel.seed_cpu(cpu, sched.rqs[cpu].random);
-            if let Some(shared) = sched.domains.per_cpu[cpu].llc_shared {
-                let shared = &mut sched.domains.shared[shared.0 as usize];
-                shared.nr_idle_scan = booted.nr_idle_scan as _;
-                shared.has_idle_cores = booted.has_idle_cores != 0;
-            }
-            if let Some(shared) = sched.domains.per_cpu[cpu].asym_shared() {
-                let shared = &mut sched.domains.shared[shared.0 as usize];
-                shared.nr_idle_scan = booted.balance_idle_scan as _;
-                shared.has_idle_cores = booted.has_idle_cores != 0;
-            }
+            begin_as(&mut sched, cpu, &booted);
             let spec = NewTask {
                 policy: Policy::Stop,
                 kthread: true,
@@ -141,6 +133,7 @@ impl Pair {
             kicked: vec![false; nr_cpus],
             unthrottles: vec![false; nr_cpus],
             pushes: vec![false; nr_cpus],
+            offline: vec![false; nr_cpus],
             zero_vruntime,
             counts: Counts::default(),
             differ: Vec::new(),
@@ -206,6 +199,7 @@ impl Pair {
         let now = self.time();
         self.kernel.now(self.now);
         let done = match operation {
+            _ if operation.by().is_some_and(|cpu| self.offline[cpu.index()]) => false,
             Operation::Pass(ns) => {
                 self.pass(*ns);
                 true
@@ -300,6 +294,8 @@ impl Pair {
                 self.sched.set_freq_scale(*cpu, *scale);
                 true
             }
+            Operation::Offline { cpu } => self.go_offline(*cpu),
+            Operation::Online { cpu } => self.come_online(*cpu),
             Operation::Steal { cpu, ns } => {
                 self.kernel.steal(*cpu, *ns);
                 self.sched.steal_by_hypervisor(*cpu, *ns);
@@ -417,6 +413,44 @@ impl Pair {
         true
     }
 
+    /// An idle CPU leaves. Its stopper takes it down. The first CPU stays.
+    fn go_offline(&mut self, cpu: CpuId) -> bool {
+        let rq = &self.sched.rqs[cpu];
+        let busy = rq.curr != Curr::Idle || rq.nr_running > 0 || !rq.wake_list.is_empty();
+        if busy || cpu.0 == 0 || self.kernel.offline(cpu).is_err() {
+            return false;
+        }
+        self.sched.cpu_deactivate(cpu, self.time());
+        self.rebuild_domains();
+        self.ask_stopper(cpu, cpu, StopperWork::Die, true);
+        true
+    }
+
+    fn rebuild_domains(&mut self) {
+        self.sched.rebuild_domains();
+        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+            begin_as(&mut self.sched, cpu, &self.kernel.cpu_state(cpu));
+        }
+    }
+
+    fn come_online(&mut self, cpu: CpuId) -> bool {
+        if !self.offline[cpu.index()] {
+            return false;
+        }
+        self.kernel.online(cpu);
+        self.offline[cpu.index()] = false;
+        self.tick_stopped[cpu.index()] = false;
+        self.kernel.nohz_exit(cpu);
+        // Timers of its fair server, which are not modelled, may have read its clock.
+        let state = self.kernel.cpu_state(cpu);
+        let rq = &mut self.sched.rqs[cpu];
+        (rq.clock, rq.clock_task, rq.clock_pelt) = (state.clock, state.clock_task, state.clock_pelt);
+        self.sched.cpu_starting(cpu);
+        self.sched.cpu_activate(cpu, self.time());
+        self.rebuild_domains();
+        true
+    }
+
     /// The current task executes another program, and is moved for that.
     fn exec(&mut self, cpu: CpuId) -> bool {
         let nr_cpus = self.nr_cpus();
@@ -451,11 +485,14 @@ impl Pair {
     /// Changes the CPUs that a task may use. The stopper moves a task that runs.
     fn affinity(&mut self, by: CpuId, task: usize, mask: &CpuMask) -> bool {
         let (ours, theirs) = self.tasks[task];
-        // A call that changes nothing is skipped: up to 6.12 the kernel reads a clock in it.
-        if *self.sched.task(ours).allowed == *mask {
+        // A call that changes nothing, or is refused, is skipped: up to 6.12 the kernel reads a clock in it.
+        let none = mask.iter().all(|cpu| self.offline[cpu.index()]);
+        if none || *self.sched.task(ours).allowed == *mask {
             return false;
         }
-        let Ok(moves) = self.kernel.affinity_of(by, theirs, mask) else { return false };
+        let Ok(moves) = self.kernel.affinity_of(by, theirs, mask) else {
+            return false;
+        };
         let runs = self.runs(task);
         let to = self.sched.set_cpus_allowed(by, ours, Arc::new(mask.clone()), self.time());
         let to = to.filter(|_| runs);
@@ -518,6 +555,18 @@ impl Pair {
             let text = format!("{:.6} {}", self.now as f64 / 1e9, what());
             told.push(text);
         }
+    }
+}
+
+/// Two words of each new LLC, and of a domain with all capacities, that start with whatever their memory contained. In
+/// 7.2 it contains a flag: `nr_idle_scan` and the flag by which a domain claims it are a union.
+fn begin_as(sched: &mut Sched, cpu: CpuId, state: &CpuState) {
+    let cut = &sched.domains.per_cpu[cpu];
+    let asym = cut.asym_shared().map(|shared| (shared, state.balance_idle_scan));
+    for (shared, scan) in cut.llc_shared.map(|shared| (shared, state.nr_idle_scan)).into_iter().chain(asym) {
+        let shared = &mut sched.domains.shared[shared.0 as usize];
+        shared.nr_idle_scan = scan as _;
+        shared.has_idle_cores = state.has_idle_cores != 0;
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) enum StopperWork {
     Balance { to: CpuId },
     /// Move this task.
     Move { task: TaskId, to: CpuId, cause: MigrationCause },
+    /// Take the CPU down.
+    Die,
 }
 
 impl Pair {
@@ -127,6 +129,10 @@ impl Pair {
             for work in std::mem::take(&mut self.stopper_work[cpu.index()]) {
                 match work {
                     StopperWork::Balance { to } => _ = self.sched.active_balance(cpu, to, now),
+                    StopperWork::Die => {
+                        self.sched.cpu_dying(cpu, now);
+                        self.offline[cpu.index()] = true;
+                    }
                     StopperWork::Move { task, to, cause } => {
                         Scheduler::stopper_moves(&mut self.sched, cpu, task, to, cause, now);
                     }

@@ -115,6 +115,9 @@ impl Pair {
     }
 
     fn tick(&mut self, cpu: CpuId) {
+        if self.offline[cpu.index()] {
+            return;
+        }
         if self.nohz {
             let stopped = &mut self.tick_stopped[cpu.index()];
             if self.sched.rqs[cpu].curr == Curr::Idle {

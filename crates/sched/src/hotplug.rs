@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
-use crate::{CpusetHotplug, Curr, MigrationCause, Sched, TgId};
+use crate::{CpusetHotplug, Curr, Feature, MigrationCause, RtThrottle, Sched, TgId};
 
 impl Sched {
     /// Takes a CPU into use or out of it, with all steps at once. When it leaves, every task that may run
@@ -66,11 +66,11 @@ impl Sched {
     ///
     /// Kernel: sched_cpu_deactivate(), kernel/sched/core.c, v6.12.
     pub fn cpu_deactivate(&mut self, cpu: CpuId, now: Time) {
-        self.update_rq_clock(cpu, now);
+        self.offline_for_a_moment(now);
         self.nohz_balance_exit_idle(cpu);
         self.rqs[cpu].active = false;
         self.leaving.push(cpu);
-        self.unthrottle_offline(cpu);
+        self.unthrottle_offline(cpu, now);
     }
 
     /// A CPU is offline: everything that is still queued there moves away, except kernel threads that are bound to it.
@@ -95,10 +95,41 @@ impl Sched {
     ///
     /// Kernel: sched_cpu_activate(), kernel/sched/core.c, v6.12.
     pub fn cpu_activate(&mut self, cpu: CpuId, now: Time) {
-        self.update_rq_clock(cpu, now);
+        self.offline_for_a_moment(now);
         self.rqs[cpu].active = true;
         self.leaving.retain(|&other| other != cpu);
         self.enable_runtime(cpu);
+    }
+
+    /// All CPUs move to new domains, and go offline for a moment.
+    ///
+    /// Kernel: rq_attach_root(), kernel/sched/topology.c, set_rq_offline(), kernel/sched/core.c, rq_offline_fair(),
+    /// kernel/sched/fair.c, __enable_runtime(), kernel/sched/rt.c, v6.1, v6.12.
+    fn offline_for_a_moment(&mut self, now: Time) {
+        for cpu in (0..self.rqs.len()).map(CpuId::from) {
+            if !self.rqs[cpu].active {
+                continue;
+            }
+            if self.kernel.has(Feature::OfflineReadsClock) {
+                self.update_rq_clock(cpu, now);
+            }
+            if self.kernel.rules.rt_throttle != RtThrottle::FairServer {
+                let rq = &mut self.rqs[cpu];
+                let (throttled, waiting) = (rq.rt_throttled, rq.rt_queue.len() as u32);
+                (rq.rt_time, rq.rt_throttled) = (0, false);
+                if throttled {
+                    self.add_nr_running(cpu, waiting);
+                }
+                if waiting > 0 {
+                    self.resched_now(cpu);
+                }
+            }
+            if self.kernel.has(Feature::RebuildUnthrottles) {
+                self.unthrottle_offline(cpu, now);
+                self.enable_runtime(cpu);
+            }
+            self.clear_tg_offline_cfs_rqs(cpu);
+        }
     }
 
     /// Moves every task that is queued on a CPU that leaves, except its stopper; a task all of whose CPUs are
@@ -107,6 +138,8 @@ impl Sched {
         let tasks: Vec<TaskId> = (0..self.tasks.len() as u32)
             .map(TaskId)
             .filter(|&task| self.task(task).cpu == cpu && self.task(task).on_rq)
+            // Without a budget it is not queued; its timer moves it.
+            .filter(|&task| !self.task(task).dl_throttled)
             .filter(|&task| self.rqs[cpu].curr != Curr::Task(task) && !self.task(task).is_per_cpu_kthread())
             .filter(|&task| self.rqs[cpu].stop != Some(task))
             .collect();
@@ -145,16 +178,20 @@ impl Sched {
     }
 
     /// Kernel: unthrottle_offline_cfs_rqs(), kernel/sched/fair.c, v6.12.
-    fn unthrottle_offline(&mut self, cpu: CpuId) {
+    fn unthrottle_offline(&mut self, cpu: CpuId, now: Time) {
         for tg in 1..self.tgs.len() {
             if !self.runtime_enabled(TgId(tg as u32), cpu) {
                 continue;
             }
             let (cfs, _) = self.made_on_cpu(TgId(tg as u32), cpu);
+            let always = self.kernel.has(Feature::RebuildUnthrottles);
             let queue = self.cfs_mut(cfs);
             queue.runtime_enabled = false;
-            if queue.throttled {
+            if queue.throttled || always {
                 queue.runtime_remaining = 1;
+            }
+            if queue.throttled {
+                self.update_rq_clock(cpu, now);
                 self.unthrottle_cfs_rq(cfs);
             }
         }
@@ -184,6 +221,75 @@ mod tests {
     }
 
     /// A damaged recording may show a stopper that is not bound to its CPU; the other CPU has one of its own.
+    /// How queues fare that have no quota left on CPU 0, which stays, as CPU 1 leaves.
+    #[test]
+    fn up_to_v6_12_queues_of_all_cpus_run_again_when_domains_are_rebuilt() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let now = lab.time();
+            let group = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), now);
+            lab.sched.set_bandwidth(group, Some(MS), 100 * MS, 0, now);
+            let spec = NewTask { tg: group, ..lab.spec() };
+            lab.fork("limited", 0, spec);
+            lab.run(10 * MS);
+            let (cfs, _) = lab.sched.made_on_cpu(group, CpuId(0));
+            let before = lab.sched.cfs(cfs).throttled;
+            let now = lab.time();
+            lab.sched.cpu_deactivate(CpuId(1), now);
+            format!("throttled {before}, then {}", lab.sched.cfs(cfs).throttled)
+        });
+        expect![[r#"
+            v4.13..v6.12: throttled true, then false
+            v7.2..v7.3: throttled true, then true"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
+    fn up_to_v6_12_a_cpu_that_leaves_still_counts_in_the_domains_that_leave_it_out() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let now = lab.time();
+            lab.sched.cpu_deactivate(CpuId(3), now);
+            lab.sched.rebuild_domains();
+            let (_, sd) = lab.sched.domains.walk(CpuId(0)).next().unwrap();
+            format!(
+                "{} of {} ms, {} busy",
+                sd.span_weight, sd.balance_interval, lab.sched.domains.shared[0].nr_busy_cpus
+            )
+        });
+        expect![[r#"
+            v4.13..v6.12: 3 of 4 ms, 4 busy
+            v7.2..v7.3: 3 of 3 ms, 3 busy"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
+    fn from_v6_6_on_every_cpu_reads_its_clock_when_another_leaves() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x3");
+            let now = Time(lab.time().0 + 5 * MS);
+            lab.sched.cpu_deactivate(CpuId(2), now);
+            format!("{}", lab.sched.rqs[CpuId(0)].clock == now.0)
+        });
+        expect![[r#"
+            v4.13..v6.3: false
+            v6.10..v7.3: true"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
+    fn groups_have_new_capacities_from_the_start() {
+        let mut lab = Lab::new("v6.12", "1x1x2");
+        let now = lab.time();
+        lab.sched.update_rq_clock(CpuId(0), now);
+        lab.sched.rqs[CpuId(0)].cpu_capacity = 1;
+        lab.sched.rebuild_domains();
+        let (_, sd) = lab.sched.domains.walk(CpuId(0)).next().unwrap();
+        let sgc = &lab.sched.domains.sgcs[lab.sched.domains.sg(sd.groups.local()).sgc as usize];
+        let due = sgc.next_update - lab.sched.jiffies(now);
+        assert_eq!((lab.sched.rqs[CpuId(0)].cpu_capacity, due), (1024, 1));
+    }
+
     #[test]
     fn the_stopper_of_a_cpu_that_dies_stays() {
         let mut lab = Lab::new("v6.12", "1x1x2");

@@ -174,10 +174,17 @@ impl Sched {
             rq.cpu_capacity_orig = capacity[cpu];
         }
         let in_domains = active.and(&self.topology.housekeeping());
-        self.domains = Domains::build(&self.topology, &self.kernel, &in_domains);
+        let online =
+            CpuMask::of(self.rqs.len(), self.rqs.iter().filter(|(_, rq)| rq.online).map(|(cpu, _)| cpu));
+        let counts = self.kernel.has(Feature::LeavingCounts);
+        let online = if counts { online.and(&self.topology.housekeeping()) } else { in_domains.clone() };
+        self.domains = Domains::build_beside(&self.topology, &self.kernel, &in_domains, &online);
         self.keep_group_sums();
         self.scaled = Scaled::new(&self.kernel.tunables, self.nr_online());
         self.leaving.clear();
+        for cpu in in_domains.iter() {
+            self.update_cpu_capacity(cpu);
+        }
         self.after_rebuild();
     }
 

@@ -105,6 +105,6 @@ const LOADS: &str = "Examples:
   schedlab lockstep --tree ~/linux --kernel v6.12 --load nice,groups --steps 100000
 
 Loads: plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, shares, quota, idle-groups,
-slice, freq, batch, rt, deadline, exec, steal, lazy, hrtick. All of them are in all but lazy, which changes the preemption
-model, and hrtick, which turns the slice timer on.
+slice, freq, batch, rt, deadline, exec, steal, hotplug, lazy, hrtick. All of them are in all but hotplug, lazy, which changes the
+preemption model, and hrtick, which turns the slice timer on.
 Exit status: 0 both sides are equal, 1 they differ, 2 wrong usage.";

@@ -72,6 +72,9 @@ W int numa_nearest_node(int node, u32 state) { return node; }
 W void refcount_warn_saturate(void *r, int t) { }
 W void add_taint(u32 f, int ok) { }
 W int check_panic_on_warn(const char *o) { return 0; }
+W int ___ratelimit(void *rs, const char *f) { return 0; }
+W int __printk_ratelimit(const char *f) { return 0; }
+W void tick_cancel_sched_timer(int cpu) { }
 W void dump_stack(void) { }
 W int queue_work_on(int cpu, void *wq, void *w) { return 1; } /* nothing that the scheduler queues is needed */
 W void cgroup_task_dead(void *p) { }

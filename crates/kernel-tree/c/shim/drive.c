@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 // What the driver asks for, by the kernel's public functions.
 #include <linux/clockchips.h>
+#include <linux/cpu.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/cputime.h>
 #include <linux/sched/nohz.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/hotplug.h>
 #include <linux/smp.h>
+#include <linux/stop_machine.h>
 #include <linux/wait.h>
 #include <uapi/linux/sched/types.h>
 #include "sched.h"
@@ -345,6 +348,85 @@ int lab_policy(int cpu, int id, int policy, int nice_or_prio, u64 runtime, u64 d
 	error = sched_setattr_nocheck(p, &attr);
 	preempt_count_sub(1);
 	return error;
+}
+
+/* ---- CPUs that go and come: what kernel/cpu.c has them do, the stopper last ---- */
+extern int hrtimers_cpu_dying(unsigned int cpu);
+extern int hrtimers_cpu_starting(unsigned int cpu) __attribute__((weak));
+
+/* The masks of caches and nodes lose a CPU that is offline, as on x86. */
+static void see_online(void)
+{
+	static struct cpumask masks[4][NR_CPUS], nodes[64];
+	static bool kept;
+	int cpu, level;
+
+	if (!kept) {
+		memcpy(masks, lab_masks, sizeof masks);
+		memcpy(nodes, lab_node_masks, sizeof nodes);
+		kept = true;
+	}
+	for (level = 0; level < 4; level++) {
+		for_each_possible_cpu(cpu) {
+			cpumask_and(&lab_masks[level][cpu], &masks[level][cpu], cpu_online_mask);
+			__cpumask_set_cpu(cpu, &lab_masks[level][cpu]);
+		}
+	}
+	for (cpu = 0; cpu < 64; cpu++)
+		cpumask_and(&lab_node_masks[cpu], &nodes[cpu], cpu_online_mask);
+}
+
+static int take_cpu_down(void *unused)
+{
+	int cpu = lab_cpu;
+
+	__cpumask_clear_cpu(cpu, &__cpu_online_mask);
+	atomic_dec(&__num_online_cpus);
+	see_online();
+	hrtimers_cpu_dying(cpu);
+	sched_cpu_dying(cpu);
+	lab_timers[cpu] = KTIME_MAX;
+	return 0;
+}
+
+int lab_offline(int cpu)
+{
+	static struct cpu_stop_work take_down[NR_CPUS];
+	int error;
+
+	lab_enter(cpu);
+	if (!is_idle_task(lab_current) || cpu_rq(cpu)->nr_running)
+		return -EBUSY;
+	preempt_count_add(1);
+	__cpumask_set_cpu(cpu, &__cpu_dying_mask);
+	error = sched_cpu_deactivate(cpu);
+	if (error)
+		__cpumask_clear_cpu(cpu, &__cpu_dying_mask);
+	else
+		stop_one_cpu_nowait(cpu, take_cpu_down, NULL, &take_down[cpu]);
+	preempt_count_sub(1);
+	lab_rcu_flush();
+	return error;
+}
+
+void lab_online(int cpu)
+{
+	lab_enter(cpu);
+	preempt_count_add(1);
+	hrtimers_prepare_cpu(cpu);
+	if (hrtimers_cpu_starting)
+		hrtimers_cpu_starting(cpu);
+	sched_cpu_starting(cpu);
+	__cpumask_set_cpu(cpu, &__cpu_online_mask);
+	atomic_inc(&__num_online_cpus);
+	see_online();
+	__cpumask_clear_cpu(cpu, &__cpu_dying_mask);
+	sched_cpu_activate(cpu);
+	lab_irqs_off = 1;
+	hrtimer_run_queues();
+	lab_irqs_off = 0;
+	preempt_count_sub(1);
+	lab_rcu_flush();
 }
 
 /* ---- groups: a css_set per group is all that the scheduler asks of cgroups ---- */

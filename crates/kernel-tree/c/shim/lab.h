@@ -51,6 +51,8 @@ void lab_softirq(int cpu);
 int lab_stopper(int cpu);                           /* the stopper's work, if it runs; 1: it did */
 void lab_nohz_enter(int cpu);                       /* an idle CPU stops its tick */
 void lab_nohz_exit(int cpu);
+int lab_offline(int cpu);                           /* an idle CPU leaves, with its stopper's next work; or -errno */
+void lab_online(int cpu);
 void lab_steal(int cpu, lab_u64 ns);                /* a hypervisor takes time; the CPU sees it when it reads its clock */
 void lab_nice(int cpu, int task, int nice);
 int lab_policy(int cpu, int task, int policy, int nice_or_prio, lab_u64 runtime, lab_u64 deadline, lab_u64 period);

@@ -34,6 +34,7 @@ void lab_memory_reset(void);
 void lab_rcu_flush(void);
 void lab_fatal(const void *where, const char *format, ...) __attribute__((noreturn));
 
+extern struct cpumask __cpu_dying_mask;
 extern struct lab_machine lab_machine;
 extern struct cpumask lab_masks[4][NR_CPUS], lab_node_masks[64];
 extern unsigned long lab_capacity[NR_CPUS];

@@ -34,8 +34,8 @@ pub(super) fn nr_busy_cpus(sched: &Sched) -> Option<String> {
             .rqs
             .iter()
             .filter(|(cpu, _)| sched.domains.per_cpu[*cpu].llc_shared.is_some_and(|llc| llc.0 as usize == n));
-        let busy = here.filter(|(cpu, _)| !sched.domains.per_cpu[*cpu].nohz_idle).count();
-        differ(format!("cache {n}"), shared.nr_busy_cpus, busy as i32)
+        let idle = here.filter(|(cpu, _)| sched.domains.per_cpu[*cpu].nohz_idle).count();
+        differ(format!("cache {n}"), shared.nr_busy_cpus, shared.nr_cpus - idle as i32)
     })
 }
 

@@ -34,17 +34,25 @@ impl Domains {
     ///
     /// Kernel: build_sched_domains(), kernel/sched/topology.c, v6.12.
     pub fn build(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> Domains {
+        Domains::build_beside(topology, kernel, active, active)
+    }
+
+    /// The same while CPUs that are not active any more are still online: the intervals of domains count them.
+    ///
+    /// Kernel: sd_init(), kernel/sched/topology.c, v6.12.
+    pub fn build_beside(topology: &Topology, kernel: &Kernel, active: &CpuMask, online: &CpuMask) -> Domains {
         let nr_cpus = topology.nr_cpus();
         let capacity = capacity_orig(topology, kernel, active);
+        let whole = levels(topology, kernel, online);
         let levels = levels(topology, kernel, active);
         let mut smt = BTreeMap::new();
         // Isolated threads still count as threads of their core.
-        let online = active.or(&topology.isolated().and(topology.online()));
+        let counted = active.or(&topology.isolated().and(topology.online()));
         let smt_mask = PerCpu::new(nr_cpus, |cpu| {
             let threads = smt
                 .entry(topology.cpu(cpu).core)
-                .or_insert_with(|| Arc::new(topology.core_mask(cpu).and(&online)));
-            if online.contains(cpu) { threads.clone() } else { Arc::new(CpuMask::one(nr_cpus, cpu)) }
+                .or_insert_with(|| Arc::new(topology.core_mask(cpu).and(&counted)));
+            if counted.contains(cpu) { threads.clone() } else { Arc::new(CpuMask::one(nr_cpus, cpu)) }
         });
 
         let scale = PerCpu::new(nr_cpus, |cpu| u64::from(topology.cpu(cpu).capacity));
@@ -53,7 +61,8 @@ impl Domains {
             let mut tree = Vec::new();
             if active.contains(cpu) {
                 for (number, level) in levels.iter().enumerate() {
-                    let sd = sd_init(kernel, level, number, cpu);
+                    let mut sd = sd_init(kernel, level, number, cpu);
+                    sd.set_intervals(whole[number].mask(cpu).weight() as u64);
                     let whole = *sd.span == *active;
                     tree.push(sd);
                     if whole {
@@ -144,8 +153,9 @@ impl Domains {
             cut.llc_size = sd.span_weight;
             cut.llc_id = u32::from(start.0);
             let shared = &mut self.shared;
+            let nr_cpus = sd.min_interval as i32;
             cut.llc_shared = Some(*llcs.entry(start).or_insert_with(|| {
-                shared.push(SharedDomain { nr_busy_cpus: sd.span_weight as i32, ..SharedDomain::default() });
+                shared.push(SharedDomain { nr_busy_cpus: nr_cpus, nr_cpus, ..SharedDomain::default() });
                 SharedId(shared.len() as u32 - 1)
             }));
             self.multi_llc |= sd.span_weight > 1 && llc + 1 < tree.len();

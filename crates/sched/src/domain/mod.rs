@@ -271,6 +271,8 @@ pub struct SharedDomain {
     pub has_idle_cores: bool,
     /// CPUs with a running tick, and those that had none when the domains were built.
     pub nr_busy_cpus: i32,
+    /// CPUs when it was built, with those that are leaving: for check only.
+    pub nr_cpus: i32,
     /// SIS_UTIL: how many CPUs an idle search may examine.
     pub nr_idle_scan: u32,
     /// v7.2: utilisation and capacity of the LLC as last recorded.

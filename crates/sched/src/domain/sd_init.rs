@@ -88,6 +88,13 @@ pub(super) fn sd_init(kernel: &Kernel, level: &Level, number: usize, cpu: CpuId)
     }
 }
 
+impl SchedDomain {
+    /// Sets the intervals of balancing for a domain of this many CPUs.
+    pub(super) fn set_intervals(&mut self, weight: u64) {
+        (self.min_interval, self.max_interval, self.balance_interval) = (weight, 2 * weight, weight);
+    }
+}
+
 /// What the domains of a machine with CPUs of different capacity carry besides.
 pub(super) struct Asymmetry {
     /// Distinct capacities, each with its CPUs; empty when there is one.
