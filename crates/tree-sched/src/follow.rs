@@ -49,6 +49,8 @@ impl TreeSched {
         let given = call(&mut self.rules);
         let moved = moves(&self.rules.effects);
         self.rules.effects.clear();
+        // What they looked at is not what the tree looked at: only the tree's own reads take time.
+        self.rules.looked.take(|_, _| ());
         Some((given, moved))
     }
 
