@@ -138,6 +138,17 @@ impl Write for Visible<'_> {
     }
 }
 
+/// Writes a report for people to a file, or to standard output if there is none, as [`print`] does.
+pub fn write_report(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Error> {
+    match path {
+        Some(path) => write_file(path, write),
+        None => print(write),
+    }
+}
+
 /// Writes a result to a file, or to standard output if there is none.
 pub fn write(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     match path {

@@ -155,7 +155,7 @@ impl MetricComparison {
 
     /// Whether a cell's mean has a star beside its word: there is none while the answer is unknown.
     pub fn is_starred(&self, cell: &CellComparison) -> bool {
-        cell.star.significant && cell.verdict != Verdict::TooFewRuns && cell.verdict != Verdict::NoDifference
+        cell.star.significant && matches!(cell.verdict, Verdict::Better | Verdict::Worse)
     }
 
     /// Decimals such that the median of the means has three significant digits; at least two.

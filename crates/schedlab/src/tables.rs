@@ -34,12 +34,20 @@ impl Results {
     /// A workload of one row with several measures alike (STREAM's four kernels) gives one table with a line
     /// each; otherwise each measure has its own. A row that no run measured has no samples.
     pub fn table(&self, experiment: &Experiment) -> Table {
-        let mut table = titled(experiment, self);
         let measures = &experiment.base().rows[0].workload.measures;
         let alike = measures
             .windows(2)
             .all(|m| m[0].unit == m[1].unit && m[0].lower_is_better == m[1].lower_is_better);
-        let joined = experiment.keys.len() == 1 && measures.len() > 1 && alike;
+        self.measured(experiment, experiment.keys.len() == 1 && measures.len() > 1 && alike)
+    }
+
+    /// The measures of the workload, each with a table of its own.
+    pub fn table_of_each(&self, experiment: &Experiment) -> Table {
+        self.measured(experiment, false)
+    }
+
+    fn measured(&self, experiment: &Experiment, joined: bool) -> Table {
+        let mut table = titled(experiment, self);
         for (row, row_key) in experiment.keys.iter().enumerate() {
             for (at, column) in experiment.columns.iter().enumerate() {
                 let Some(workload) = column.row(row_key).map(|row| &row.workload) else { continue };

@@ -50,7 +50,7 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
     if args.format == AuditFormat::Text {
         let head = format!("{} as {kernels} on {machines}", args.file.display());
         let contest = contest::of(args, &audited)?;
-        output::write(output, |out| {
+        output::write_report(output, |out| {
             text::print(out, &head, &sum)?;
             contest.iter().try_for_each(|contest| contest::print(out, contest))
         })?;

@@ -15,6 +15,7 @@ use crate::args;
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::progress::Progress;
+use crate::width::width;
 use crate::{machine, scenario};
 
 /// Runs the set, or the named part of it, and prints one table.
@@ -65,7 +66,7 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
         drop(progress);
         let table = match is_figure {
             true => figures::table(&experiment, &results, &Asked::parse(bench.measure)?).0,
-            false => results.table(&experiment),
+            false => results.table_of_each(&experiment),
         };
         kernels = table.kernels().to_vec();
         let table = table.in_fitting_units();
@@ -95,7 +96,7 @@ pub fn run(args: &args::Bench) -> Result<Status, Error> {
         Format::Text => {
             let cases: Vec<Case> =
                 compared.iter().filter_map(|(bench, comparison, _)| case(bench, comparison)).collect();
-            let text = schedtests(&cases, &kernels);
+            let text = schedtests(&cases, &kernels, width());
             output::print(|out| {
                 writeln!(out, "{title}\n")?;
                 out.write_all(text.as_bytes())

@@ -191,11 +191,14 @@ fn name_of(metric: &str, row: &str) -> String {
 
 /// Writes the answer to a question about the difference.
 fn answer(args: &Compare, values: &[Value], text: String) -> Result<Status, Error> {
-    let text = match args.format {
-        TableFormat::Json => serde_json::to_string_pretty(values).expect("JSON of plain data") + "\n",
-        _ => text,
-    };
-    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    let output = args.output.as_deref();
+    match args.format {
+        TableFormat::Json => output::write(output, |out| {
+            serde_json::to_writer_pretty(&mut *out, values)?;
+            writeln!(out)
+        })?,
+        _ => output::write_report(output, |out| out.write_all(text.as_bytes()))?,
+    }
     Ok(Status::Done)
 }
 
@@ -337,9 +340,10 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
         }
         TableFormat::Text => printed.text(args) + &parts_text(&parts),
     };
-    match &args.output {
-        None if args.format == TableFormat::Text => output::print(|out| out.write_all(text.as_bytes()))?,
-        output => output::write(output.as_deref(), |out| out.write_all(text.as_bytes()))?,
+    let output = args.output.as_deref();
+    match args.format {
+        TableFormat::Text => output::write_report(output, |out| out.write_all(text.as_bytes()))?,
+        _ => output::write(output, |out| out.write_all(text.as_bytes()))?,
     }
     if let Some(path) = &args.html {
         let page = page::page(&experiment, &results, printed.shown(), &printed.judgements)?;

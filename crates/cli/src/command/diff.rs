@@ -42,9 +42,10 @@ pub fn run(args: &Diff) -> Result<Status, Error> {
         Format::Text => difference.to_string(),
         Format::Json => serde_json::to_string_pretty(&difference).expect("plain data") + "\n",
     };
-    match &args.output {
-        None if args.format == Format::Text => output::print(|out| out.write_all(text.as_bytes()))?,
-        output => output::write(output.as_deref(), |out| out.write_all(text.as_bytes()))?,
+    let output = args.output.as_deref();
+    match args.format {
+        Format::Text => output::write_report(output, |out| out.write_all(text.as_bytes()))?,
+        Format::Json => output::write(output, |out| out.write_all(text.as_bytes()))?,
     }
     if let Some(path) = &args.html {
         let pictures = [picture_a, picture_b].into_iter().flatten().collect();

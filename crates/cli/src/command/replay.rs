@@ -101,7 +101,11 @@ pub fn run(args: &Replay) -> Result<Status, Error> {
         eprint!("{}", told.head("schedlab: "));
     }
     let text = told.text(args.format);
-    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    let output = args.output.as_deref();
+    match args.format {
+        TableFormat::Text => output::write_report(output, |out| out.write_all(text.as_bytes()))?,
+        _ => output::write(output, |out| out.write_all(text.as_bytes()))?,
+    }
     if let Some(path) = &args.html {
         let mut page = pages::compare(pages::Compared {
             story: "",

@@ -346,7 +346,11 @@ fn tell(args: &SweepReport) -> Result<Status, Error> {
         ReportFormat::Csv => report.csv(),
         ReportFormat::Json => serde_json::to_string_pretty(&report).expect("JSON of plain data") + "\n",
     };
-    output::write(args.output.as_deref(), |out| out.write_all(text.as_bytes()))?;
+    let output = args.output.as_deref();
+    match args.format {
+        ReportFormat::Text => output::write_report(output, |out| out.write_all(text.as_bytes()))?,
+        _ => output::write(output, |out| out.write_all(text.as_bytes()))?,
+    }
     Ok(Status::Done)
 }
 

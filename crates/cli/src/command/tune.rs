@@ -17,7 +17,7 @@ pub fn run(args: &Tune) -> Result<Status, Error> {
             python.display()
         )));
     }
-    let status = Command::new(&python).args(["-m", "schedlab.tune"]).args(&args.arguments).status();
+    let status = Command::new(&python).args(["-m", "schedlab.tune"]).args(args.arguments()).status();
     let status = status.map_err(|error| Error::new(format!("{}: {error}", python.display())))?;
     match status.code() {
         Some(0) => Ok(Status::Done),

@@ -2,7 +2,7 @@
 
 use schedlab::Experiment;
 use schedlab::attribute::Account;
-use schedlab::report::Comparison;
+use schedlab::report::{Comparison, Verdict};
 use serde_json::{Value, json};
 
 use super::{Runner, answer, name_of, options, tables, two_columns};
@@ -47,7 +47,10 @@ pub fn account(args: &Compare, experiment: &Experiment) -> Result<Status, Error>
         for (row, of) in metric.rows.iter().enumerate() {
             let cell = &of.cells[1];
             // If there is no change, nothing accounts for a part of it.
-            let Some(change) = cell.paired.change.filter(|change| change.abs() >= 5e-6) else { continue };
+            let Some(change) = cell.paired.change.filter(|change| change.abs() >= 5e-5) else { continue };
+            if cell.verdict == Verdict::NoDifference && args.metric.is_empty() {
+                continue;
+            }
             let name = name_of(&metric.name, &of.key);
             let lines = account.changes(compare, at, row);
             let (word, row) = (metric.word(cell), of.key.clone());
@@ -99,7 +102,10 @@ fn text(whole: &Comparison, figures: &[Figure]) -> String {
     ] {
         text += &wrapped(name, about, width);
     }
-    let few = format!("what moves a figure by less than {:.0} % of its change", 100.0 * CARRIES);
+    let few = format!(
+        "figures without a difference, unless --metric names them; what moves a figure by less than {:.0} % of its change",
+        100.0 * CARRIES
+    );
     text += &wrapped("left out    ", &few, width);
     text
 }

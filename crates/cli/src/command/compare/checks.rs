@@ -1,7 +1,7 @@
 //! Whether starred verdicts depend on facts that no source reports: a few more runs, and a line for each.
 
 use schedlab::checks::{Checked, Checks};
-use schedlab::report::{Comparison, Options};
+use schedlab::report::{Comparison, Options, Verdict};
 use schedlab::{Experiment, Results};
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ fn percent(x: f64) -> String {
 }
 
 impl Verdicts {
-    /// Takes the star from changes that are no verdict.
+    /// Replaces verdicts whose sign depends on a check.
     pub fn judge(&self, comparison: &mut Comparison) {
         for told in self.told.iter().filter(|told| !told.checked.turned.is_empty()) {
             let Some(column) = comparison.kernels.iter().position(|name| *name == told.column) else {
@@ -130,6 +130,7 @@ impl Verdicts {
             let metrics = comparison.metrics.iter_mut().filter(|metric| metric.name == told.metric);
             for row in metrics.flat_map(|metric| &mut metric.rows).filter(|row| row.key == told.row) {
                 row.cells[column].star.significant = false;
+                row.cells[column].verdict = Verdict::Coin;
             }
         }
     }
@@ -146,7 +147,7 @@ impl Verdicts {
                 let turned: Vec<String> =
                     turned.iter().map(|name| format!("{} {name}", percent(at(name)))).collect();
                 let line = format!(
-                    "{name}: {} would be {}: its sign depends on that, so it is not a verdict and has no star",
+                    "{name}: {} would be {}: its sign depends on that, so it is no verdict",
                     percent(*change),
                     turned.join(" and ")
                 );
@@ -215,7 +216,7 @@ mod tests {
         let coin = told(0.06, &[("without idle states", -0.08)], &["without idle states"]);
         assert_eq!(
             coin.text(2, 200),
-            "coin   time 4: +6.0 % would be -8.0 % without idle states: its sign depends on that, so it is not a verdict and has no star\n"
+            "coin   time 4: +6.0 % would be -8.0 % without idle states: its sign depends on that, so it is no verdict\n"
         );
         let ends = [("at the lowest prices of calls", 0.05), ("at the highest prices of calls", 0.15)];
         assert_eq!(
