@@ -96,7 +96,7 @@ impl Recorded {
         self.opened.take().map_or_else(|| Recording::open(&self.trace), Ok)
     }
 
-    /// Opens it for a command that shows what perf shows, without the content of decisions.
+    /// Opens it for a command that shows what perf shows, without decisions.
     pub fn open_without_decisions(&self) -> Result<Recording, Error> {
         self.given.set(true);
         self.opened.take().map_or_else(|| Recording::open_without_decisions(&self.trace), Ok)

@@ -121,7 +121,7 @@ impl Recording {
         Recording::open_with(path, true)
     }
 
-    /// The same without the content of decisions, for commands that show what perf shows.
+    /// The same without decisions, for commands that show what perf shows.
     pub fn open_without_decisions(path: &Path) -> Result<Recording, Error> {
         Recording::open_with(path, false)
     }

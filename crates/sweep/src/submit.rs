@@ -48,7 +48,7 @@ pub fn submit(
              #SBATCH --cpus-per-task={cpus}\n\
              #SBATCH --requeue\n\
              #SBATCH --output={folder}/slurm-%A-%a.log\n\
-             # A share that is to end is told so ten seconds before, and keeps what it has.\n\
+             # Slurm signals a share ten seconds before it ends it, so that finished points are kept.\n\
              #SBATCH --signal=TERM@10\n\
              exec '{command}' sweep run '{folder}' --shard {shards} --threads {cpus} --no-cache\n"
         ),

@@ -120,7 +120,8 @@ fn add_threads(
         forked.entry(task.name.clone()).or_insert(spec);
     }
     let mut threads = Threads { file, global, resources, forked, start };
-    let mut kthreads = Vec::new();
+    // The threads that the main thread creates: kernel threads are there already.
+    let mut created = Vec::new();
     for task in tasks {
         let mut first = None;
         let mut initial = None;
@@ -134,9 +135,9 @@ fn add_threads(
             };
             let name = task.name.clone();
             let spec = if task.kthread {
-                kthreads.push(w.next_task());
                 TaskSpec { kthread: true, process: Process::Own, ..TaskSpec::root(name, program) }
             } else {
+                created.push(w.next_task());
                 TaskSpec::forked(name, program).thread_of(process)
             };
             w.numbered_task(spec, index);
@@ -147,29 +148,23 @@ fn add_threads(
         let naming = Naming::Counted { first: nr_threads };
         w.task(TaskSpec { naming, ..TaskSpec::forked(task.name.clone(), program).thread_of(process) });
     }
-    let main = main_program(w, global, nr_threads, &kthreads);
+    let main = main_program(w, global, &created);
     w.task(TaskSpec::root("rt-app", main).thread_of(process));
     Ok(())
 }
 
 /// The main thread creates the others one by one and waits for them.
-fn main_program(
-    w: &mut WorkloadBuilder,
-    global: &Global,
-    nr_threads: u32,
-    kthreads: &[SpecId],
-) -> crate::ProgramId {
+fn main_program(w: &mut WorkloadBuilder, global: &Global, threads: &[SpecId]) -> crate::ProgramId {
     let begins = global.ftrace.main.then(|| w.label("rtapp_main: event=start"));
     let ends = global.ftrace.main.then(|| w.label("rtapp_main: event=end"));
-    let threads = (0..nr_threads).map(SpecId).filter(|spec| !kthreads.contains(spec));
     w.program("main", |p| {
         if let Some(label) = begins {
             p.mark(label, 0);
         }
-        for thread in threads.clone() {
+        for &thread in threads {
             p.fork(thread);
         }
-        for thread in threads {
+        for &thread in threads {
             p.join(thread);
         }
         if let Some(label) = ends {

@@ -20,7 +20,7 @@ pub(crate) struct Formats {
     endian: Endian,
     by_id: Vec<Option<Box<Entry>>>,
     pub symbols: Symbols,
-    /// Decisions are passed on as events of their names without content.
+    /// Whether [`Formats::leaves_out`] decisions.
     pub without_decisions: bool,
 }
 
@@ -35,8 +35,8 @@ struct Entry {
     usual: bool,
     sort: Sort,
     quick: Option<Quick>,
-    /// For a decision, only its name.
-    unread: Option<Unknown>,
+    /// Whether it explains a decision.
+    is_decision: bool,
     /// How the fields of the vocabulary are answered, in the order in which they are requested.
     answers: Vec<Answer>,
 }
@@ -84,10 +84,18 @@ impl Entry {
         };
         drop(own);
         let quick = Quick::of(&format, endian);
-        let decision = sort == Sort::Text && DECISIONS.contains(&format.name.as_str());
-        let unread = decision.then(|| Unknown::new(&format.name, ""));
+        let is_decision = sort == Sort::Text && DECISIONS.contains(&format.name.as_str());
         let usual = endian == Endian::Little && common == [(2, 1), (3, 1), (4, 4)];
-        Entry { states: format.states(), common, usual, sort, quick, unread, answers: Vec::new(), format }
+        Entry {
+            states: format.states(),
+            common,
+            usual,
+            sort,
+            quick,
+            is_decision,
+            answers: Vec::new(),
+            format,
+        }
     }
 }
 
@@ -144,6 +152,15 @@ impl Formats {
         true
     }
 
+    /// Whether a record is one of those that nobody asked for.
+    #[inline]
+    pub fn leaves_out(&self, record: &[u8]) -> bool {
+        self.without_decisions
+            && self.endian.uint_at(record, 0, 2).is_some_and(
+                |id| matches!(self.by_id.get(id as usize), Some(Some(entry)) if entry.is_decision),
+            )
+    }
+
     /// Reads a record. An error describes what is wrong with it.
     pub fn decode(&mut self, record: &[u8]) -> Result<Decoded, String> {
         self.read(record, true)
@@ -163,7 +180,7 @@ impl Formats {
         let Some(Some(entry)) = self.by_id.get_mut(usize::from(id)) else {
             return Err(format!("no format for event {id}"));
         };
-        let Entry { format, states, common: places, usual, sort, quick, unread, answers } = &mut **entry;
+        let Entry { format, states, common: places, usual, sort, quick, answers, .. } = &mut **entry;
         let (flags, preempt_count, pid) = match record.first_chunk() {
             Some(&[_, _, flags, preempt_count, a, b, c, d]) if *usual => {
                 (flags, preempt_count, i32::from_le_bytes([a, b, c, d]))
@@ -174,9 +191,6 @@ impl Formats {
             }
         };
         let flags = Flags::from_record(flags, preempt_count);
-        if let Some(unread) = unread.as_ref().filter(|_| self.without_decisions) {
-            return Ok(Decoded { pid: Pid(pid), flags, kind: Kind::Unknown(unread.clone()) });
-        }
         let quick = quick.as_ref().filter(|_| at_once);
         if let Some(kind) = quick.and_then(|quick| quick.read(record, states)) {
             return Ok(Decoded { pid: Pid(pid), flags, kind });

@@ -38,9 +38,8 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// Leaves out the content of decisions of a perf.data, which takes longer to read than all other events: they
-    /// become unknown events of the same names. Other formats have decisions only if they were requested, and they are
-    /// read.
+    /// Leaves out the decisions of a perf.data, which take longer to read than all other events. Other formats have
+    /// decisions only if they were requested, and they are read.
     pub fn without_decisions(&mut self) {
         match self {
             Reader::PerfData(reader) => reader.without_decisions(),

@@ -93,7 +93,7 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// Leaves out the content of decisions.
+    /// Leaves out decisions.
     pub fn without_decisions(&mut self) {
         self.header.meta.formats.without_decisions = true;
     }
@@ -270,6 +270,9 @@ fn event(sample: &Sample<'_>, at: u64, header: &mut Header) -> Option<(Time, Ite
     let (Some(cpu), Some(_)) = (sample.cpu, sample.time) else {
         return gap("a sample without CPU and time; record with `perf sched record`".to_owned());
     };
+    if header.meta.formats.leaves_out(raw) {
+        return None;
+    }
     match header.meta.formats.decode(raw) {
         Ok(decoded) => {
             // The current task comes from the record; perf no longer knows the process of a dying one.
