@@ -28,8 +28,8 @@ pub enum Verdict {
     NoDifference,
     /// A change that matters can neither be shown nor excluded.
     TooFewRuns,
-    /// The change is real in these runs, but its sign depends on something that nobody knows. Intervals do not show that,
-    /// so no test gives this answer: whoever checks it sets it.
+    /// The change is real in these runs, but its sign depends on facts that no source reports. Intervals do not show
+    /// that; further runs with other values of these facts do.
     Coin,
 }
 

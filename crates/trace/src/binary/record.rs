@@ -152,7 +152,7 @@ impl Formats {
         true
     }
 
-    /// Whether a record is one of those that nobody asked for.
+    /// Whether a record is one that was not requested.
     #[inline]
     pub fn leaves_out(&self, record: &[u8]) -> bool {
         self.without_decisions
