@@ -168,7 +168,7 @@ fn of_word(word: &str, book: &Rulebook) -> Option<(serde_json::Value, String)> {
     if found.is_empty() {
         return None;
     }
-    let mut text = format!("{word}: {} speak of it\n", found.len());
+    let mut text = format!("{word}: {} entries mention it\n", found.len());
     for (kind, name, sentence) in &found {
         text += &format!("{name} ({kind})  {sentence}\n");
     }
