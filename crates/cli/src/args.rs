@@ -105,7 +105,7 @@ pub struct Measure {
 }
 
 /// The default kernel.
-fn newest() -> &'static str {
+pub fn newest() -> &'static str {
     schedlab::sched::PRESETS.last().expect("there are presets")
 }
 
@@ -118,10 +118,10 @@ const MEASURE_EXAMPLE: &str = "Example:
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  schedlab features --kernel v6.1\n  schedlab features slice")]
 pub struct Features {
-    /// Kernel, e.g. v6.12 or v6.1+NO_SIS_UTIL.
-    #[arg(long, default_value = newest())]
-    pub kernel: String,
-    /// Only rules whose name or sentence contains this.
+    /// Kernel, e.g. v6.12 or v6.1+NO_SIS_UTIL; the newest preset if not given.
+    #[arg(long)]
+    pub kernel: Option<String>,
+    /// Only rules whose name or sentence contains this; or the kernel.
     pub search: Option<String>,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use crate::nest::{Parent, nest};
 use crate::{CpuId, CpuMask, Topology, size};
 
-/// The width to which lists of CPUs are wrapped.
+/// The width to which lists of CPUs are wrapped if no other is given.
 const WIDTH: usize = 100;
 /// Maximum number of lines of lists that are shown in full.
 const NR_LINES: usize = 4;
@@ -17,7 +17,12 @@ const NR_LINES: usize = 4;
 impl Topology {
     /// Draws the machine, its distances, and what is unusual about it.
     pub fn draw(&self) -> String {
-        let tree = Tree::new(self);
+        self.draw_within(WIDTH)
+    }
+
+    /// The same, with lists of CPUs wrapped to this many columns.
+    pub fn draw_within(&self, width: usize) -> String {
+        let tree = Tree::new(self, width);
         let mut text = self.headline();
         for root in tree.roots() {
             tree.draw(&mut text, &[root], 0, "");
@@ -116,6 +121,8 @@ impl Group {
 }
 
 struct Tree {
+    /// Columns of a line.
+    width: usize,
     groups: Vec<Group>,
     parents: Vec<Parent>,
     /// The groups directly under each, in order of first CPUs.
@@ -123,7 +130,7 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(topology: &Topology) -> Tree {
+    fn new(topology: &Topology, width: usize) -> Tree {
         let mut groups = Vec::new();
         let none = |_: CpuId| None;
         let l2 = |cpu: CpuId| topology.cache_sizes(cpu).l2;
@@ -157,7 +164,7 @@ impl Tree {
                 children[parent].push(group);
             }
         }
-        Tree { groups, parents, children }
+        Tree { width, groups, parents, children }
     }
 
     fn roots(&self) -> impl Iterator<Item = usize> {
@@ -216,14 +223,14 @@ impl Tree {
         let mut line = format!("{:indent$}{labels}:", "");
         let shown: Vec<&str> = match &lists[..] {
             [first, second, .., last]
-                if lists.iter().map(|l| l.len() + 2).sum::<usize>() > NR_LINES * WIDTH =>
+                if lists.iter().map(|l| l.len() + 2).sum::<usize>() > NR_LINES * self.width =>
             {
                 vec![first, second, "..", last]
             }
             _ => lists.iter().map(String::as_str).collect(),
         };
         for (i, list) in shown.iter().enumerate() {
-            if i > 0 && line.len() + list.len() + 2 > WIDTH {
+            if i > 0 && line.len() + list.len() + 2 > self.width {
                 let _ = writeln!(text, "{}", line.trim_end());
                 line = format!("{:1$}", "", indent + 4);
             }
@@ -405,5 +412,13 @@ mod tests {
             across others, LLC 0: 0-1
         "#]]
         .assert_eq(&t.draw());
+    }
+
+    #[test]
+    fn a_narrow_drawing_has_shorter_lines() {
+        let machine = Topology::preset_or_regular("zen3-2s").unwrap();
+        assert!(machine.draw_within(80).lines().all(|line| line.len() <= 80));
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&machine.draw_within(80)), words(&machine.draw()));
     }
 }

@@ -2,21 +2,22 @@
 
 use schedlab::{Entry, Rulebook};
 
-use crate::args::Features;
+use crate::args::{Features, newest};
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
 use crate::width::{width, wrapped};
 
 /// Prints the matrix.
 pub fn run(args: &Features) -> Result<Status, Error> {
-    let mut book = Rulebook::of(&crate::scenario::named_kernel(&args.kernel)?);
-    if let Some(search) = &args.search {
+    let (kernel, search) = asked(args.kernel.as_deref(), args.search.as_deref());
+    let mut book = Rulebook::of(&crate::scenario::named_kernel(kernel)?);
+    if let Some(search) = search {
         let wanted = search.to_lowercase();
         book.entries.retain(|e| {
             e.name.to_lowercase().contains(&wanted) || e.sentence.to_lowercase().contains(&wanted)
         });
         if book.entries.is_empty() {
-            return Err(Error::new(format!("no rule speaks of \"{search}\"; `schedlab features` lists all")));
+            return Err(Error::new(format!("no rule mentions \"{search}\"; `schedlab features` lists all")));
         }
     }
     match args.format {
@@ -24,6 +25,19 @@ pub fn run(args: &Features) -> Result<Status, Error> {
         Format::Text => output::print(|out| out.write_all(draw(&book).as_bytes()))?,
     }
     Ok(Status::Done)
+}
+
+/// The kernel, and the word that its rules contain. A kernel may be given without its option.
+fn asked<'a>(kernel: Option<&'a str>, search: Option<&'a str>) -> (&'a str, Option<&'a str>) {
+    match (kernel, search) {
+        (None, Some(word)) if is_kernel(word) => (word, None),
+        (kernel, search) => (kernel.unwrap_or(newest()), search),
+    }
+}
+
+/// Whether a word is the name of a kernel, like v6.12 or v6.1+NO_SIS_UTIL.
+fn is_kernel(word: &str) -> bool {
+    word.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn draw(book: &Rulebook) -> String {
@@ -112,5 +126,13 @@ mod tests {
     fn equal_neighbours_are_drawn_as_one_run() {
         let values = ["a", "a", "b"].map(String::from);
         assert_eq!(runs(&["v1", "v2", "v3"], &values), "v1..v2 a, v3 b");
+    }
+
+    #[test]
+    fn a_kernel_may_be_given_without_its_option() {
+        assert_eq!(asked(None, Some("v6.1+NO_SIS_UTIL")), ("v6.1+NO_SIS_UTIL", None));
+        assert_eq!(asked(None, Some("vruntime")), (newest(), Some("vruntime")));
+        assert_eq!(asked(Some("v6.1"), Some("v5.18")), ("v6.1", Some("v5.18")));
+        assert_eq!(asked(None, None), (newest(), None));
     }
 }

@@ -20,9 +20,7 @@ pub fn list(args: &Scenarios) -> Result<Status, Error> {
         .collect();
     if all.is_empty() {
         let search = args.search.as_deref().unwrap_or_default();
-        return Err(Error::new(format!(
-            "no scenario speaks of \"{search}\"; `schedlab scenarios` lists all"
-        )));
+        return Err(Error::new(format!("no scenario mentions \"{search}\"; `schedlab scenarios` lists all")));
     }
     match args.format {
         Format::Json => {

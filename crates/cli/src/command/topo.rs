@@ -11,7 +11,11 @@ use serde_json::json;
 use crate::args::{Export, Topo};
 use crate::error::{Error, Status};
 use crate::output::{self, Format};
+use crate::width::width;
 use crate::{facts, files, machine};
+
+/// Lists of CPUs are easier to read in lines no longer than this.
+const WIDTH: usize = 100;
 
 /// Number of printed differences; more add nothing new.
 const DIFFERENCES_SHOWN: usize = 20;
@@ -64,7 +68,11 @@ pub fn run(args: &Topo) -> Result<Status, Error> {
     }
     let text = match args.cpu {
         Some(cpu) => domain_tree::draw_cpu(&topology, &kernel, CpuId(cpu)).expect("the CPU is online"),
-        None => format!("{}\n{}", topology.draw(), domain_tree::draw_summary(&topology, &kernel)),
+        None => format!(
+            "{}\n{}",
+            topology.draw_within(width().min(WIDTH)),
+            domain_tree::draw_summary(&topology, &kernel)
+        ),
     };
     output::print(|out| out.write_all(text.as_bytes()))?;
     Ok(Status::Done)
