@@ -166,10 +166,11 @@ impl Kernel {
         self.raw.lab_resched_lazy(self.at(cpu)) != 0
     }
 
-    /// Switches from full to lazy preemption, as `preempt=lazy` does. Returns false if the kernel has no such model
-    /// (before 6.13).
-    pub fn set_preempt_lazy(&mut self) -> bool {
-        self.raw.lab_preempt_lazy() != 0
+    /// Switches to another preemption model, as the kernel's parameter `preempt=` does: `none`, `voluntary`, `full` or
+    /// `lazy`. A booted kernel has full preemption. Returns false if the kernel does not have the model: see
+    /// [`crate::Tree::preempt_models`].
+    pub fn set_preempt(&mut self, model: &str) -> bool {
+        self.raw.preempt(model)
     }
 
     /// The tick: `sched_tick()`, in an interrupt.

@@ -87,7 +87,6 @@ functions! {
     lab_yield: fn(cpu: c_int);
     lab_resched: fn(cpu: c_int) -> c_int;
     lab_resched_lazy: fn(cpu: c_int) -> c_int;
-    lab_preempt_lazy: fn() -> c_int;
     lab_tick: fn(cpu: c_int);
     lab_ipi: fn(cpu: c_int);
     lab_timer: fn(cpu: c_int);
@@ -138,6 +137,7 @@ functions! {
     lab_on_fatal: fn(extern "C-unwind" fn(*const c_char, *const c_void) -> !);
     lab_release: fn() -> *const c_char;
     lab_feature: fn(*const c_char, c_int) -> c_int;
+    lab_preempt: fn(*const c_char) -> c_int;
     lab_warnings: fn(*mut *const c_char) -> c_int;
     lab_state_task: fn(c_int, *mut u64);
     lab_state_cpu: fn(c_int, *mut u64);
@@ -201,6 +201,12 @@ impl Raw {
         // SAFETY: the string lives as long as the call.
         let was = unsafe { (self.lab_feature)(name.as_ptr(), on.into()) };
         (was >= 0).then_some(was > 0)
+    }
+
+    /// Changes the preemption model; returns whether the kernel has it.
+    pub(crate) fn preempt(&self, model: &str) -> bool {
+        // SAFETY: the string lives as long as the call.
+        CString::new(model).is_ok_and(|model| unsafe { (self.lab_preempt)(model.as_ptr()) } != 0)
     }
 
     /// Number of warnings, and the place of the first.

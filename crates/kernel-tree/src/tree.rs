@@ -87,6 +87,18 @@ impl Tree {
         self.mentions("kernel/Kconfig.preempt", "config PREEMPT_LAZY")
     }
 
+    /// The preemption models that its library can run. A kernel with lazy preemption has only that and full, apart from
+    /// the first ones that had it.
+    pub fn preempt_models(&self) -> &'static [&'static str] {
+        if !self.has_preempt_lazy() {
+            &["none", "voluntary", "full"]
+        } else if self.mentions("kernel/sched/core.c", "defined(CONFIG_ARCH_HAS_PREEMPT_LAZY))") {
+            &["full", "lazy"]
+        } else {
+            &["none", "voluntary", "full", "lazy"]
+        }
+    }
+
     pub(crate) fn has(&self, file: &str) -> bool {
         self.dir.join(file).is_file()
     }
@@ -176,6 +188,23 @@ mod tests {
             error(opened("f", "all:\n", &FILES)),
             "DIR is not a kernel tree: its Makefile does not begin with VERSION and PATCHLEVEL"
         );
+    }
+
+    /// 6.12, the first with lazy preemption, and 7.2.
+    #[test]
+    fn preemption_models_are_those_of_the_source() {
+        let (config, code) = ("kernel/Kconfig.preempt", "kernel/sched/core.c");
+        let models = |name: &str, files: &[(&str, &str)]| {
+            let dir = folder(name, files);
+            let models = Tree { dir: dir.clone(), release: [7, 2, 0] }.preempt_models();
+            fs::remove_dir_all(&dir).unwrap();
+            models
+        };
+        let lazy = (config, "config PREEMPT_LAZY\n");
+        let restricted = "# if !(defined(CONFIG_PREEMPT_RT) || defined(CONFIG_ARCH_HAS_PREEMPT_LAZY))\n";
+        assert_eq!(models("m", &[(config, "config PREEMPT\n"), (code, "")]), ["none", "voluntary", "full"]);
+        assert_eq!(models("n", &[lazy, (code, "")]), ["none", "voluntary", "full", "lazy"]);
+        assert_eq!(models("o", &[lazy, (code, restricted)]), ["full", "lazy"]);
     }
 
     #[test]

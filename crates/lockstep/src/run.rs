@@ -59,7 +59,7 @@ impl Plan {
         let kernel = self.library.boot(&self.machine).unwrap_or_else(|error| panic!("{error}"));
         let (mut kernel, mut rules) = (kernel, self.rules.clone());
         if self.loads.has("lazy") {
-            assert!(kernel.set_preempt_lazy(), "Linux {} has no lazy preemption", kernel.release());
+            assert!(kernel.set_preempt("lazy"), "Linux {} has no lazy preemption", kernel.release());
             rules.switch("preempt=lazy").expect("every kernel has this switch");
         }
         if self.loads.has("hrtick") {

@@ -30,6 +30,18 @@ pub enum PreemptModel {
     Lazy,
 }
 
+impl PreemptModel {
+    /// As the kernel's parameter `preempt=` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PreemptModel::None => "none",
+            PreemptModel::Voluntary => "voluntary",
+            PreemptModel::Full => "full",
+            PreemptModel::Lazy => "lazy",
+        }
+    }
+}
+
 /// Build and model together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Preempt {
@@ -76,12 +88,7 @@ pub enum Point {
 impl Preempt {
     /// As kernel strings write it: `voluntary`, `static/none`, `auto/none`.
     pub fn name(self) -> String {
-        let model = match self.model {
-            PreemptModel::None => "none",
-            PreemptModel::Voluntary => "voluntary",
-            PreemptModel::Full => "full",
-            PreemptModel::Lazy => "lazy",
-        };
+        let model = self.model.name();
         match self.build {
             PreemptBuild::Static => format!("static/{model}"),
             PreemptBuild::Dynamic => model.to_string(),

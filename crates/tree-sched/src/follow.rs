@@ -147,7 +147,7 @@ impl TreeSched {
             Some(ours) => (ours.reason, ours.number),
             None => (Reason::TreeDecides, None),
         };
-        PreemptDecision { preempt, lazy: !pending.full, reason, number, then: Default::default() }
+        PreemptDecision { preempt, lazy: preempt && !pending.full, reason, number, then: Default::default() }
     }
 
     /// The reason of a pick: ours if our rules picked the same task.

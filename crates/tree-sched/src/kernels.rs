@@ -1,5 +1,5 @@
 //! Kernel strings that name a tree: `tree:DIR`, `tree:DIR@REV`, either followed by `+FILE.patch`, `+NAME` or `+NO_NAME`
-//! of the tree's own features, `+preempt=none`, `voluntary` or `full`, and `+rules=NAME` for our rules beside the tree.
+//! of the tree's own features, `+preempt=MODEL` of those that the tree has, and `+rules=NAME` for our rules beside the tree.
 //!
 //! After a tree was opened, it is known by its string: a [`Kernel`] with that name runs its code.
 
@@ -60,8 +60,8 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     let known: Vec<String> = tree.features().into_iter().map(|(name, _)| name).collect();
     let mut features = Vec::new();
     for part in switches {
-        if part.starts_with("preempt=") && part != "preempt=lazy" {
-            nearest.switch(part).map_err(|error| error.to_string())?;
+        if let Some(model) = part.strip_prefix("preempt=") {
+            set_preempt(&mut nearest, &tree, model)?;
             continue;
         }
         if let Some(part) = part.strip_prefix("rules=") {
@@ -73,7 +73,8 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
         if !known.iter().any(|known| known == name) {
             return Err(format!(
                 "this tree has no feature \"{part}\": those of its kernel/sched/features.h can be named, a FILE.patch, and \
-                 preempt=none, voluntary or full. It has {}",
+                 preempt={}. It has {}",
+                or(tree.preempt_models()),
                 known.join(", ")
             ));
         }
@@ -148,14 +149,45 @@ fn home(path: &str) -> PathBuf {
 fn nearest(tree: &Tree) -> Kernel {
     let mut name = schedlab_lockstep::nearest(tree);
     let mut kernel = Kernel::parse(&name).expect("a name that is known");
-    let mut parts = vec!["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", "NO_SCHED_CACHE"];
-    if tree.has_preempt_lazy() {
-        parts.push("preempt=full");
-    }
-    for part in parts {
+    for part in ["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", "NO_SCHED_CACHE"] {
         if kernel.is_turned_by(part) && kernel.switch(part).is_ok() {
             name += &format!("+{part}");
         }
     }
-    Kernel { name, ..kernel }
+    let mut kernel = Kernel { name, ..kernel };
+    let models = tree.preempt_models();
+    if !models.contains(&kernel.preempt.model.name()) {
+        let last = models[models.len() - 1];
+        set_preempt(&mut kernel, tree, last).expect("one of its models");
+    }
+    kernel
+}
+
+/// Sets the preemption model of our rules nearest to a tree, and so of the tree.
+fn set_preempt(nearest: &mut Kernel, tree: &Tree, model: &str) -> Result<(), String> {
+    let part = format!("preempt={model}");
+    let mut turned = nearest.clone();
+    turned.switch(&part).map_err(|error| error.to_string())?;
+    let models = tree.preempt_models();
+    if !models.contains(&model) {
+        return Err(format!(
+            "the library of Linux {} cannot run {part}, only preempt={}; our rules can: {}+{part}",
+            tree.release(),
+            or(models),
+            nearest.name.split('+').next().unwrap_or_default(),
+        ));
+    }
+    if turned != *nearest {
+        turned.name += &format!("+{part}");
+        *nearest = turned;
+    }
+    Ok(())
+}
+
+/// `a, b or c`.
+fn or(names: &[&str]) -> String {
+    match names {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
 }

@@ -22,7 +22,7 @@ use schedlab_kernel_tree::{Curr as KernelCurr, Error, How, Kernel as Library, Ke
 
 pub use follow::Followed;
 pub use schedlab_kernel_tree::guarded;
-use schedlab_sched::{Curr, Effect, Kernel, MigrationCause, Sched, Task, Took};
+use schedlab_sched::{Curr, Effect, Kernel, MigrationCause, NeedResched, Sched, Task, Took};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{TaskId, Time};
 use told::Call;
@@ -62,16 +62,16 @@ struct OfCpu {
     stopper: Option<TaskId>,
     /// When the engine will call for its timers, ns.
     timer: u64,
-    /// A reschedule was requested, and the engine knows about it.
-    asked: bool,
+    /// The requests to reschedule that the engine knows about.
+    asked: NeedResched,
 }
 
 impl TreeSched {
-    /// Boots a library on a machine. `nearest` are our nearest rules; `features` are the tree's own switches, on or
+    /// Boots a library on a machine. `nearest` are our nearest rules, with the preemption model of both; `features` are the tree's own switches, on or
     /// off.
     ///
     /// # Errors
-    /// The machine is too large, or the tree does not have a switch.
+    /// The machine is too large, or the tree does not have a switch or the preemption model.
     pub fn boot(
         library: &Built,
         topology: &Topology,
@@ -88,6 +88,10 @@ impl TreeSched {
                 ));
             }
         }
+        let model = nearest.preempt.model.name();
+        if !kernel.set_preempt(model) {
+            return Err(format!("Linux {} refuses preempt={model}", kernel.release()));
+        }
         kernel.set_prices(took.scan_cpu, took.pass_cpu, took.blocked_update);
         let rules = Sched::new(topology, nearest, took, seed);
         kernel.seed(seed);
@@ -102,7 +106,7 @@ impl TreeSched {
             wake_list: Vec::new(),
             stopper: None,
             timer: u64::MAX,
-            asked: false,
+            asked: NeedResched::default(),
         };
         Ok(TreeSched {
             library: kernel,

@@ -82,6 +82,14 @@ impl Scheduler for TreeSched {
         &self.rules.kernel
     }
     fn switch(&mut self, part: &str) -> Result<(), KernelError> {
+        if let Some(model) = part.strip_prefix("preempt=")
+            && !self.library.set_preempt(model)
+        {
+            let release = self.library.release();
+            panic!(
+                "a running Linux {release} is to have preempt={model}, a preemption model that it does not have"
+            );
+        }
         let (name, on) = part.strip_prefix("NO_").map_or((part, true), |name| (name, false));
         self.library.feature(name, on);
         self.rules.kernel.switch(part)
@@ -444,7 +452,7 @@ impl Scheduler for TreeSched {
             self.rest_of_stopper(cpu);
         }
         let delayed = self.library.schedule(cpu, leaves);
-        self.of_mut(cpu).asked = false;
+        self.of_mut(cpu).asked = NeedResched::default();
         let next = self.next_for_engine(cpu);
         self.of_mut(cpu).curr = next;
         self.told(cpu, MigrationCause::NewlyIdle, Call::Other);

@@ -1,7 +1,7 @@
 //! Translates what a call of the library did into effects.
 
 use schedlab_kernel_tree::{Event, KernelTask};
-use schedlab_sched::{Effect, MigrationCause, Shared, TgId};
+use schedlab_sched::{Effect, MigrationCause, Scheduler, Shared, TgId};
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
@@ -66,12 +66,12 @@ impl TreeSched {
         }
         self.spare = events;
         self.told = told;
-        let pending = self.library.pending(by);
-        let asked = pending.resched() || pending.resched_lazy();
-        if asked && !self.of(by).asked {
-            self.effects.push(Effect::Resched { cpu: by, lazy: !pending.resched() });
+        let (pending, known) = (self.need_resched(by), self.of(by).asked);
+        // A lazy request can become a full one.
+        if pending.full && !known.full || pending.lazy && !known.any() {
+            self.effects.push(Effect::Resched { cpu: by, lazy: !pending.full });
         }
-        self.of_mut(by).asked = asked;
+        self.of_mut(by).asked = pending;
         self.arm(by);
     }
 

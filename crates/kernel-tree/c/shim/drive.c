@@ -225,16 +225,17 @@ int lab_resched_lazy(int cpu)
 DEFINE_STATIC_KEY_TRUE(sk_dynamic_irqentry_exit_cond_resched);
 #endif
 
-int lab_preempt_lazy(void)
+int lab_preempt(const char *model)
 {
 #ifdef CONFIG_PREEMPT_DYNAMIC
-	int mode = sched_dynamic_mode("lazy");
+	int mode = sched_dynamic_mode(model);
 
 	if (mode >= 0)
 		sched_dynamic_update(mode);
 	return mode >= 0;
 #else
-	return 0;
+	/* The others are a matter of the driver alone: where it honours a request. */
+	return !!strcmp(model, "lazy");
 #endif
 }
 

@@ -41,7 +41,7 @@ void lab_exit(int cpu);
 void lab_yield(int cpu);
 int lab_resched(int cpu);                           /* honours a request to reschedule; 1: switched */
 int lab_resched_lazy(int cpu);                      /* a lazy one too, as on the way to user mode; 1: switched */
-int lab_preempt_lazy(void);                         /* from now on preempt=lazy; 0: this kernel has no such model */
+int lab_preempt(const char *model);                 /* from now on this model, as of preempt=; 0: this kernel has no such one */
 void lab_tick(int cpu);
 void lab_ipi(int cpu);
 void lab_timer(int cpu);                            /* the hrtimer interrupt */

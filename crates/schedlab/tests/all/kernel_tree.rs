@@ -1,5 +1,5 @@
-//! Kernel strings that name a tree. Tests that need a tree run if `SCHEDLAB_TREE` names a tree of Linux 6.12; otherwise
-//! they say that they were skipped.
+//! Kernel strings that name a tree. Tests that need a tree run if `SCHEDLAB_TREE` names one; otherwise they say that they
+//! were skipped. They pass with Linux 6.12, and the one of lazy preemption needs 7.2 or 7.3.
 
 use schedlab::kernels::{followed, kernel, rules};
 use schedlab::machine::Without;
@@ -9,11 +9,28 @@ use schedlab::trace::{Event, Kind};
 use schedlab::{NoFiles, Scenario};
 
 fn scenario() -> Scenario {
-    let mut scenario = with_costs("1x1x4");
-    // The cost of searches and passes is counted differently, so it is left out to make times equal.
+    without_costs(with_costs("1x1x4"))
+}
+
+/// The cost of searches and passes is counted differently, so it is left out to make times equal.
+fn without_costs(mut scenario: Scenario) -> Scenario {
     scenario.machine =
         scenario.machine.without(Without::parse("search-costs,cache-lines,kernel-costs").unwrap());
     scenario
+}
+
+/// Two tasks share a CPU for 27 ticks. Every second stretch of work is in the kernel, where a lazy request waits for the
+/// next tick.
+fn hogs() -> Scenario {
+    let text = r#"
+        machine = "1x1x1"
+        kernels = ["v7.2"]
+        [[workload.task]]
+        name = "hog"
+        count = 2
+        program = ["loop 3", "run 5ms", "run-kernel 13ms", "end"]
+    "#;
+    without_costs(Scenario::parse("test", text, &NoFiles).unwrap())
 }
 
 fn with_costs(machine: &str) -> Scenario {
@@ -71,7 +88,10 @@ fn our_rules_follow_a_tree_and_say_where_it_differs() {
     let followed = followed(&beside).unwrap();
     assert!(followed.elsewhere > 0 && followed.placements > followed.elsewhere, "{followed:?}");
     let error = rules(&trees[0].name, "--as-recorded").unwrap_err().to_string();
-    assert!(error.contains("--as-recorded needs rules of ours") && error.contains("v6.12+"), "{error}");
+    assert!(
+        error.contains("--as-recorded needs rules of ours") && error.contains("nearest are v"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -90,4 +110,43 @@ fn a_tree_runs_as_the_rules_next_to_it() {
     let scenario = with_costs("1x2x4");
     let switched = kernel(&format!("tree:{dir}+NO_WA_IDLE"), &mut |_| {}).unwrap();
     assert!(events(&scenario, &switched) != events(&scenario, &tree), "a switch of the tree's own acts");
+}
+
+#[test]
+fn a_tree_with_lazy_preemption_runs_as_the_rules_next_to_it() {
+    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
+        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
+    };
+    let with = |part: &str| kernel(&format!("tree:{dir}{part}"), &mut |step| eprintln!("{step}"));
+    let lazy = match with("+preempt=lazy") {
+        Ok(lazy) => lazy,
+        Err(error) => {
+            let error = error.to_string();
+            assert!(error.contains("only preempt=none, voluntary or full; our rules can: v"), "{error}");
+            return eprintln!("skipped: {error}");
+        }
+    };
+    assert_eq!(with("").unwrap().preempt, lazy.preempt, "as the nearest preset");
+    let error = with("+preempt=none").unwrap_err().to_string();
+    assert!(
+        error.contains("cannot run preempt=none, only preempt=full or lazy; our rules can: v7."),
+        "{error}"
+    );
+    let full = with("+preempt=full").unwrap();
+    for scenario in [hogs(), scenario()] {
+        let all = [&lazy, &full].map(|tree| {
+            let of_tree = events(&scenario, tree);
+            let ours = events(&scenario, &Kernel { name: "rules".into(), ..tree.clone() });
+            let same = ours.iter().zip(&of_tree).take_while(|(ours, tree)| ours == tree).count();
+            assert_eq!(
+                (same, ours.len()),
+                (ours.len(), of_tree.len()),
+                "{}: {:?}",
+                tree.name,
+                ours.get(same)
+            );
+            of_tree
+        });
+        assert!(all[0] != all[1], "the model changes {} events", all[0].len());
+    }
 }
