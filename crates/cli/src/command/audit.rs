@@ -50,10 +50,7 @@ pub fn run(args: &Audit) -> Result<Status, Error> {
     if args.format == AuditFormat::Text {
         let head = format!("{} as {kernels} on {machines}", args.file.display());
         let contest = contest::of(args, &audited)?;
-        output::write_report(output, |out| {
-            text::print(out, &head, &sum)?;
-            contest.iter().try_for_each(|contest| contest::print(out, contest))
-        })?;
+        output::write_report(output, |out| text::print(out, &head, contest.as_ref(), &sum))?;
         return Ok(Status::Done);
     }
     let mut value = json!({
@@ -155,7 +152,7 @@ fn page(args: &Audit, recorded: &Recorded, facts: &Facts, path: &Path) -> Result
     let (report, marks) = follow(args, recorded, facts, marks::Marks(builder))?;
     let head = marks.0.finish();
     let mut told = Vec::new();
-    text::print(&mut told, &title, &report).map_err(|error| Error::new(error.to_string()))?;
+    text::print(&mut told, &title, None, &report).map_err(|error| Error::new(error.to_string()))?;
     let page = pages::audited(&title, &report, &String::from_utf8_lossy(&told), packer.finish(head));
     output::write(Some(path), |out| page.write(out))?;
     Ok(report)
@@ -197,7 +194,7 @@ fn perfetto(args: &Audit, recordings: &[Recorded]) -> Result<Status, Error> {
     let report = report.expect("it was written");
     if args.output.is_some() {
         let head = format!("{} as {} on {}", args.file.display(), facts.kernel.name, facts.topology.name);
-        output::print(|out| text::print(out, &head, &report))?;
+        output::print(|out| text::print(out, &head, None, &report))?;
     }
     Ok(Status::Done)
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::follow_with;
 use crate::args::{Audit, Contest as When};
+use crate::count::counted;
 use crate::error::Error;
 use crate::recorded::Recorded;
 use crate::recording::is_read_once;
@@ -24,6 +25,7 @@ const EVENTS_MAX: u64 = 500_000;
 pub struct Explained {
     contest: Contest,
     kernels: Vec<String>,
+    nr_cpus: usize,
 }
 
 /// Judges one recording by other kernels, if requested or if it takes little time.
@@ -61,7 +63,8 @@ pub fn of(args: &Audit, audited: &[(&Recorded, Facts, u64)]) -> Result<Option<Ex
         let options = Options { keep_verdicts: true, stories: 0, ..Options::of(&facts) };
         verdicts.push(follow_with(recorded, &facts, options, NullSink, true)?.0.verdicts);
     }
-    Ok(Some(Explained { contest: Contest::between(&verdicts), kernels }))
+    let nr_cpus = facts.topology.online().weight();
+    Ok(Some(Explained { contest: Contest::between(&verdicts), kernels, nr_cpus }))
 }
 
 impl Explained {
@@ -85,17 +88,25 @@ pub fn print(out: &mut dyn Write, explained: &Explained) -> io::Result<()> {
         );
     };
     let contested = first.judged() + first.undecided;
-    writeln!(out, "\nwhere kernels part: {contested} of {asked} decisions")?;
     writeln!(
         out,
-        "{:<26} {:>9} {:>9} {:>9} {:>9}   agreement",
-        "rules of", "agrees", "in a set", "differs", "undecided"
+        "\nwhere kernels differ: {contested} of {asked} decisions, on {}",
+        counted(explained.nr_cpus as u64, "CPU")
+    )?;
+    writeln!(
+        out,
+        "{:<24} {:>7} {:>9} {:>8} {:>8} {:>10}   agreement",
+        "rules of", "agrees", "in a set", "set size", "differs", "undecided"
     )?;
     for (name, of) in &ranked {
         let agreement = of.agreement().map_or_else(|| "-".to_owned(), |share| format!("{share:.2} %"));
+        let size = match of.in_set {
+            0 => "-".to_owned(),
+            sets => format!("{:.1}", of.set_sizes as f64 / sets as f64),
+        };
         writeln!(
             out,
-            "  {name:<24} {:>9} {:>9} {:>9} {:>9}   {agreement}",
+            "  {name:<22} {:>7} {:>9} {size:>8} {:>8} {:>10} {agreement:>11}",
             of.exact, of.in_set, of.wrong, of.undecided
         )?;
     }
@@ -104,7 +115,7 @@ pub fn print(out: &mut dyn Write, explained: &Explained) -> io::Result<()> {
         (Some(most), Some((name, next))) if most > next => {
             writeln!(
                 out,
-                "{best} explains this recording best, by {:.2} percentage points before {name}",
+                "{best} explains this recording best, {:.2} percentage points before {name}",
                 most - next
             )
         }

@@ -6,13 +6,19 @@ use std::io::{self, Write};
 use schedlab::audit::{AuditReport, Choice, Counts, Decision, DecisionReport, Verdict};
 use schedlab::sched::Reason;
 
+use super::contest;
 use crate::count::{are_switches, counted};
 
 /// Number of reasons printed per kind; the rest are rare.
 const REASONS_SHOWN: usize = 8;
 
-/// Prints the whole audit.
-pub fn print(out: &mut dyn Write, head: &str, report: &AuditReport) -> io::Result<()> {
+/// Prints the whole audit: first the decisions on which kernels differ, as only these can fail.
+pub fn print(
+    out: &mut dyn Write,
+    head: &str,
+    contest: Option<&contest::Explained>,
+    report: &AuditReport,
+) -> io::Result<()> {
     writeln!(out, "{head}, {}", counted(report.events, "event"))?;
     if report.unseen_switches > 0 {
         writeln!(
@@ -22,11 +28,14 @@ pub fn print(out: &mut dyn Write, head: &str, report: &AuditReport) -> io::Resul
             are_switches(report.unseen_switches)
         )?;
     }
+    if let Some(contest) = contest {
+        contest::print(out, contest)?;
+    }
     writeln!(out)?;
     writeln!(
         out,
         "{:<26} {:>9} {:>9} {:>9} {:>9}   agreement",
-        "", "agrees", "in a set", "differs", "undecided"
+        "all decisions", "agrees", "in a set", "differs", "undecided"
     )?;
     let judged = || Decision::ALL.into_iter().filter(|&decision| report.of(decision).counts.all() > 0);
     for decision in judged() {
