@@ -33,7 +33,7 @@ pub fn load(args: &Compare, reads: bool) -> Result<Compared, Error> {
     }
     let rows = args.rows.iter().map(|text| Setting::parse_list(text)).collect::<Result<Vec<_>, _>>()?;
     let mut columns: Vec<Column> = Vec::new();
-    for file in &files {
+    for (file, stem) in files.iter().zip(stems(&files)) {
         let source = Source::read(file, &args.what)?;
         let mut variants = variants(args, &source)?;
         if variants.is_empty() {
@@ -45,7 +45,7 @@ pub fn load(args: &Compare, reads: bool) -> Result<Compared, Error> {
             loaded.push((variant.name, scenario));
         }
         let several = loaded.iter().any(|(_, scenario)| scenario.kernels.len() > 1);
-        let file = if files.len() > 1 { stem(file) } else { String::new() };
+        let file = if files.len() > 1 { stem } else { String::new() };
         for (variant, scenario) in loaded {
             for kernel in &scenario.kernels {
                 let kernel_named = several || (file.is_empty() && variant.is_empty());
@@ -95,8 +95,29 @@ fn variants(args: &Compare, source: &Source) -> Result<Vec<Variant>, Error> {
     Ok(variants)
 }
 
-fn stem(file: &str) -> String {
-    Path::new(file).file_stem().map_or(file.to_string(), |stem| stem.to_string_lossy().into_owned())
+/// The names of files without folders and endings; with as many folders as tell two of one name apart.
+fn stems(files: &[&String]) -> Vec<String> {
+    let parts: Vec<Vec<String>> = files
+        .iter()
+        .map(|file| {
+            let stem = Path::new(file).with_extension("");
+            let path = if Path::new(file).is_dir() { Path::new(file) } else { &stem };
+            path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
+        })
+        .collect();
+    let ending = |of: &[String], count: usize| of[of.len().saturating_sub(count)..].join("/");
+    let is_alone = |at: usize, count: usize| {
+        let others = parts.iter().enumerate().filter(|(other, _)| *other != at);
+        others.map(|(_, other)| ending(other, count)).all(|other| other != ending(&parts[at], count))
+    };
+    (0..parts.len())
+        .map(|at| {
+            let most = parts[at].len();
+            let count = (1..most).find(|&count| is_alone(at, count)).unwrap_or(most);
+            // One file given twice has one name.
+            ending(&parts[at], if is_alone(at, count) { count } else { 1 })
+        })
+        .collect()
 }
 
 /// Notes which rules kernels use, if not their own: once for each.
@@ -176,10 +197,10 @@ fn recorded(args: &Compare, files: &[&String]) -> Result<Compared, Error> {
     }
     let mut columns = Vec::new();
     let mut sides = Vec::new();
-    for file in files {
-        let workload = Workload { name: stem(file), ..Workload::default() };
+    for (file, stem) in files.iter().zip(stems(files)) {
+        let workload = Workload { name: stem.clone(), ..Workload::default() };
         let kernel = Kernel::preset(PRESETS.len() - 1);
-        columns.push(Column::new(stem(file), Scenario::recorded(file, kernel, workload.clone())));
+        columns.push(Column::new(stem, Scenario::recorded(file, kernel, workload.clone())));
         let mut runs = Vec::new();
         for (nth, one) in runs_of(Path::new(file))?.into_iter().enumerate() {
             let mut folds = Folds::new(&workload).with_figures();
@@ -192,4 +213,21 @@ fn recorded(args: &Compare, files: &[&String]) -> Result<Compared, Error> {
     let mut experiment = Experiment::new(columns);
     experiment.title = Some(format!("recordings, {most} of a side"));
     Ok(Compared { experiment, recorded: Some(Results { runs: vec![sides] }) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_name_have_their_folders_too() {
+        let of = |files: &[&str]| {
+            let files: Vec<String> = files.iter().map(|&file| file.to_owned()).collect();
+            stems(&files.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(of(&["a/x.dat", "b/y.dat"]), ["x", "y"]);
+        assert_eq!(of(&["t/6.1/2x4/x.dat", "t/6.12/2x4/x.dat", "y"]), ["6.1/2x4/x", "6.12/2x4/x", "y"]);
+        assert_eq!(of(&["x.dat", "x.dat"]), ["x", "x"]);
+        assert_eq!(of(&["x.dat", "b/x.dat"]), ["x", "b/x"]);
+    }
 }
