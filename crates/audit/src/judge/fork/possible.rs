@@ -113,7 +113,8 @@ fn with_tried(
     }
     let mut tables = std::mem::take(&mut spare.fork_tables);
     tables.fill(shadow, task, readings.width, now);
-    let mut question = Question { shadow, fork, readings, marks, tables: &mut tables, reach: None };
+    let asked = Asked { shadow, fork, marks };
+    let mut question = Question { asked, readings, tables: &mut tables, reach: None };
     let allowed = &shadow.sched.task(task).allowed;
     for cpu in shadow.cpus().filter(|&cpu| allowed.contains(cpu)) {
         let tried = match only {
@@ -136,20 +137,26 @@ fn with_tried(
 
 /// A fork for which many assumptions are tried in one state.
 struct Question<'a> {
-    shadow: &'a Shadow,
-    fork: Forked,
+    asked: Asked<'a>,
     readings: &'a Readings,
-    /// Assumed marks of groups.
-    marks: &'a [(u32, bool)],
     tables: &'a mut ForkTables,
     /// CPUs that can be chosen at all within the bounds, once computed.
     reach: Option<ForkReach>,
 }
 
+/// What stays the same under all assumptions.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    shadow: &'a Shadow,
+    fork: Forked,
+    /// Assumed marks of groups.
+    marks: &'a [(u32, bool)],
+}
+
 impl Question<'_> {
     fn reach(&mut self) -> &ForkReach {
-        let Forked { task, this, now, .. } = self.fork;
-        let (shadow, tables, marks) = (self.shadow, &self.tables, self.marks);
+        let Asked { shadow, fork: Forked { task, this, now, .. }, marks } = self.asked;
+        let tables = &self.tables;
         self.reach.get_or_insert_with(|| {
             let (unknown, stamp) = (|cpu| shadow.idle_before(cpu), shadow.newest_before());
             shadow.sched.fork_reach(task, this, now, (&tables.least, &tables.most), marks, unknown, stamp)
@@ -158,7 +165,7 @@ impl Question<'_> {
 
     /// The placement on this CPU if it was the last to go idle of those that were idle before the recording.
     fn with_stamp(&mut self, cpu: CpuId) -> Option<Placement> {
-        with_stamp(self.shadow, self.fork, self.marks, &mut self.tables.ours, cpu)
+        self.asked.with_stamp(&mut self.tables.ours, cpu)
     }
 
     /// The placement on this CPU if its averages, or those of all CPUs around it, are at their lowest and others at
@@ -170,50 +177,41 @@ impl Question<'_> {
         // Around one CPU alone all assumptions are the same: only its own averages are low.
         let ForkTables { least, most, .. } = &mut *self.tables;
         most.swap(least, cpu);
-        let found = chosen(self.shadow, self.fork, self.marks, most, cpu);
+        let found = self.asked.chosen(most, cpu);
         most.swap(least, cpu);
         if found.is_some() || !self.reach().cpus.contains(cpu) {
             return found;
         }
-        let Question { shadow, fork, readings, marks, tables, .. } = self;
+        let Question { asked, readings, tables, .. } = self;
         tables.wider.clone_from(&tables.ours);
-        let spans = shadow.sched.domains.walk(cpu).map(|(_, sd)| &*sd.span);
+        let spans = asked.shadow.sched.domains.walk(cpu).map(|(_, sd)| &*sd.span);
         let mut readings = spans.flat_map(|span| readings.arounds.iter().map(move |&around| (span, around)));
         readings.find_map(|(span, around)| {
-            tables.assume(shadow, fork.this, cpu, span, around);
-            chosen(shadow, *fork, marks, &mut tables.wider, cpu)
+            tables.assume(asked.shadow, asked.fork.this, cpu, span, around);
+            asked.chosen(&mut tables.wider, cpu)
         })
     }
 }
 
-fn ask(shadow: &Shadow, fork: Forked, marks: &[(u32, bool)], facts: &ForkFacts) -> Placement {
-    let supposed = Supposed { fork: Some(facts), imbalance: marks, ..Supposed::NOTHING };
-    shadow.supposed(fork.now, &supposed).decide_fork(fork.task, fork.this)
-}
-
-fn chosen(
-    shadow: &Shadow,
-    fork: Forked,
-    marks: &[(u32, bool)],
-    facts: &mut ForkFacts,
-    cpu: CpuId,
-) -> Option<Placement> {
-    let plain = ask(shadow, fork, marks, facts);
-    if plain.cpu == cpu { Some(plain) } else { with_stamp(shadow, fork, marks, facts, cpu) }
-}
-
-fn with_stamp(
-    shadow: &Shadow,
-    fork: Forked,
-    marks: &[(u32, bool)],
-    facts: &mut ForkFacts,
-    cpu: CpuId,
-) -> Option<Placement> {
-    if !shadow.idle_before(cpu) {
-        return None;
+impl Asked<'_> {
+    fn ask(self, facts: &ForkFacts) -> Placement {
+        let supposed = Supposed { fork: Some(facts), imbalance: self.marks, ..Supposed::NOTHING };
+        self.shadow.supposed(self.fork.now, &supposed).decide_fork(self.fork.task, self.fork.this)
     }
-    let before = facts.set_idle_stamp(cpu, shadow.newest_before());
-    let placement = ask(shadow, fork, marks, facts);
-    facts.set_idle_stamp(cpu, before);
-    (placement.cpu == cpu).then_some(placement)
+
+    /// The placement on this CPU, with its idle stamp as it is known or may be.
+    fn chosen(self, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
+        let plain = self.ask(facts);
+        if plain.cpu == cpu { Some(plain) } else { self.with_stamp(facts, cpu) }
+    }
+
+    fn with_stamp(self, facts: &mut ForkFacts, cpu: CpuId) -> Option<Placement> {
+        if !self.shadow.idle_before(cpu) {
+            return None;
+        }
+        let before = facts.set_idle_stamp(cpu, self.shadow.newest_before());
+        let placement = self.ask(facts);
+        facts.set_idle_stamp(cpu, before);
+        (placement.cpu == cpu).then_some(placement)
+    }
 }
