@@ -99,7 +99,7 @@ struct Bracket {
 fn compared_cell(metric: &MetricComparison, row: &RowComparison, stat: Stat, kernel: usize) -> Field {
     let cell = &row.cells[kernel];
     let percent = metric.percent(stat, cell, row.base());
-    let starred = stat == Stat::Mean && cell.star.significant;
+    let starred = stat == Stat::Mean && metric.is_starred(cell);
     let percent = if percent.is_nan() { "-".to_owned() } else { format!("{percent:.2}%") };
     Field {
         value: known(metric.value(stat, cell), metric.digits()),
@@ -178,7 +178,7 @@ impl Column {
 mod tests {
     use super::*;
     use crate::render::testdata::{dbench, stream, table};
-    use crate::{Comparison, Options, Rule, Table};
+    use crate::{Comparison, Direction, Options, Rule, Table};
     use expect_test::{Expect, expect};
 
     fn compare(table: &Table, rule: &str) -> Comparison {
@@ -188,6 +188,22 @@ mod tests {
     fn check(table: &Table, rule: &str, stats: &[Stat], expected: Expect) {
         let comparison = compare(table, rule);
         expected.assert_eq(&mmtests(&comparison.metrics[0], &comparison.kernels, stats));
+    }
+
+    #[test]
+    fn a_mean_has_no_star_while_its_verdict_is_not_known() {
+        let starred = |runs: u64| {
+            let mut table = Table::new("", ["a", "b"]);
+            let time = table.metric("time", "s", Direction::Lower);
+            for seed in 1..=runs {
+                time.record("4", 0, seed, 20.0 + 0.01 * seed as f64);
+                time.record("4", 1, seed, 10.0 + 0.01 * seed as f64);
+            }
+            let comparison = compare(&table, "ci-2024");
+            assert!(comparison.metrics[0].rows[0].cells[1].star.significant);
+            mmtests(&comparison.metrics[0], &comparison.kernels, &[Stat::Mean]).contains('*')
+        };
+        assert!(!starred(2) && starred(3));
     }
 
     #[test]
