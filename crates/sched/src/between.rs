@@ -5,7 +5,8 @@
 //!
 //! Five rules were not checked in these sources, `REGROUP_WAKES`, `CLASS_CHANGE_ASKS`, `UTIL_EST_CAPACITY`,
 //! `BANDWIDTH_AT_PICK` and `NEWIDLE_READS_CLOCK`: they are as in the kernel that the preset is based on. Neither was `BALANCE_FAIR`, which
-//! follows from the date of its change, June 2026. `RT_PUSH_IPI` is on in 6.18.15, as a recording shows; for 6.19 and
+//! follows from the date of its change, June 2026. `TWO_SPARE_PAGES` was measured on a 6.18 (write and read two, then
+//! four pages). `RT_PUSH_IPI` is on in 6.18.15, as a recording shows; for 6.19 and
 //! 7.1 it is not known.
 
 /// Name, and the kernel string that it represents.
@@ -31,7 +32,8 @@ pub const BETWEEN: [(&str, &str); 5] = [
         "v6.17",
         "v6.12+LB_COUNT_RUNNABLE+LB_ELIGIBLE_FIRST+NO_NI_RANDOM+NO_FORK_STATS_ALLOWED+NO_SMT_LEVEL_ALWAYS\
          +DOMAIN_FLAGS=plain+PROTECTION=min_slice+WAKEUP_PREEMPT=pick_unprotected+REWEIGHT=placed\
-         +AVG_REFERENCE=min_vruntime+YIELD=deadline+PIPE_WAKE=one_if_freed+ASYM_GROUPS=destination",
+         +AVG_REFERENCE=min_vruntime+YIELD=deadline+PIPE_WAKE=one_if_freed+TWO_SPARE_PAGES\
+         +ASYM_GROUPS=destination",
     ),
     // 6.18.15.
     (

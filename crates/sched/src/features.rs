@@ -213,6 +213,7 @@ features! {
     WarnLatency "LATENCY_WARN" "Warn when a reschedule is long overdue." "features.h, v5.12; obeyed by nothing: a warning decides nothing" [0 0 0 0 0 0 0 0];
     PoolSendsBack "POOL_SENDS_BACK" "A worker that is woken away from the CPUs of its pool is sent back there." "kick_pool(), kernel/workqueue.c, v6.6; obeyed by the audit" [0 0 0 0 0 1 1 1];
     SwitchStatePassed "SWITCH_STATE_PASSED" "sched_switch contains the state with which a task called the scheduler, not the one when the event is written." "__trace_sched_switch_state(), v5.18; obeyed where recordings are read" [0 0 1 1 1 1 1 1];
+    TwoSparePages "TWO_SPARE_PAGES" "A pipe keeps two pages that were read for its next writes, not one." "anon_pipe_put_page(), fs/pipe.c, v7.2; not v6.12; from v6.15; obeyed by the engine" [0 0 0 0 0 0 0 1];
 }
 
 /// A set of switches, a bit each.

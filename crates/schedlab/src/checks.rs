@@ -38,6 +38,8 @@ const PRICES: &[(Part, &str, &[&str])] = &[
             "cost.syscall_ns",
             "cost.pipe_ns",
             "cost.pipe_write_ns",
+            "cost.pipe_page_ns",
+            "cost.pipe_free_page_ns",
             "cost.socket_ns",
             "cost.futex_ns",
             "cost.copy_kb_ns",

@@ -4,12 +4,16 @@
 //! when it releases the mutex, and only then does it wake the waiting tasks:
 //!
 //! ```text
-//!   |-- mutex --|== copy, held ==|-- wake, update times, return to user --|
+//!   |-- enter --|== copy, held ==|-- wake --|-- update times, return to user --|
 //! ```
 //!
-//! The order of the two unheld parts does not matter, so both are paid at the end. A call that finds nothing to do
-//! sleeps without the mutex, and checks again before it takes it. A call on a socket happens at one moment and takes
-//! its time afterwards.
+//! A task that is woken may preempt the waker, and the scheduler charges the waker for what it did until then, the task
+//! for what follows. So the way in and the work of a wake-up up to its queueing are paid before the wake-up. A call that
+//! wakes no task pays all unheld parts at the end.
+//!
+//! A call that finds nothing to do has only looked: it copies nothing and does not return to the program. It sleeps
+//! without the mutex, checks again before it takes it, and is then paid as a whole. A call on a socket happens at one
+//! moment and takes its time afterwards, also if it finds nothing.
 //!
 //! Kernel: pipe_read(), pipe_write(), fs/pipe.c, v4.13, v5.5, v6.12; unix_stream_sendmsg(),
 //! unix_stream_read_generic(), net/unix/af_unix.c.
@@ -22,9 +26,10 @@ use schedlab_workload::{ChannelId, Section, exponential};
 
 use crate::account::Part;
 use crate::emit::Context;
-use crate::engine::{Channel, Engine};
+use crate::engine::Engine;
 use crate::locks::KernelLock;
-use crate::task::{Mode, PipeCall, Stage, Wait};
+use crate::objects::Channel;
+use crate::task::{Mode, PipeCall, PipeDone, PipeWakes, Stage, Wait, Woken};
 use crate::wait::Pipe;
 
 /// How long a call on a socket holds its lock, ns.
@@ -43,7 +48,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     self.touch_waiters(cpu, id, WAITERS_HELD);
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), call);
                 }
-                self.call_pipe(cpu, task, id, PipeCall { reads: false, left, resumed });
+                self.call_pipe(cpu, task, id, PipeCall { left, resumed, ..PipeCall::default() });
             }
             Channel::Socket(socket) => {
                 let taken = socket.write(left);
@@ -70,7 +75,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     self.touch_waiters(cpu, id, WAITERS_HELD);
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), call);
                 }
-                self.call_pipe(cpu, task, id, PipeCall { reads: true, left, resumed });
+                self.call_pipe(cpu, task, id, PipeCall { reads: true, left, resumed, ..PipeCall::default() });
             }
             Channel::Socket(socket) => {
                 let taken = socket.read(left);
@@ -104,7 +109,14 @@ impl<S: Scheduler> Engine<'_, S> {
     /// that CPU, by the clock however fast this one works, and while it copies.
     pub fn hold_pipe(&mut self, task: TaskId, id: ChannelId) {
         let PipeCall { reads, left, .. } = self.tasks[task.index()].call;
-        let (held, _) = self.channel_ns(task, id, left);
+        let Channel::Pipe(pipe) = &self.objects.channels[id.index()] else {
+            unreachable!("a socket has no such mutex")
+        };
+        let in_vain = if reads { pipe.is_empty() } else { !pipe.has_room(left) };
+        let pages = if reads { pipe.frees(left) } else { pipe.allocates(left) };
+        let held = if in_vain { self.vain_ns() } else { self.channel_ns(task, id, left).0 };
+        let held = held + pages as u64 * self.page_ns(reads);
+        let left = if in_vain { 0 } else { left };
         let cpu = self.sched.task(task).cpu;
         let Channel::Pipe(pipe) = &mut self.objects.channels[id.index()] else {
             unreachable!("a socket has no such mutex")
@@ -129,24 +141,53 @@ impl<S: Scheduler> Engine<'_, S> {
         entry.stage = Stage::PipeHeld(id);
     }
 
-    /// The copy is done: the mutex is released, then the waiting tasks are woken.
+    /// The copy is done: the mutex is released. If tasks wait for what changed, the way in and the work of a wake-up up
+    /// to its queueing come first.
     pub fn pipe_held(&mut self, cpu: CpuId, task: TaskId, id: ChannelId) {
         let rule = self.sched.kernel().rules.pipe_wake;
-        let PipeCall { reads, left, resumed } = self.tasks[task.index()].call;
+        let PipeCall { reads, left, resumed, .. } = self.tasks[task.index()].call;
         let Channel::Pipe(pipe) = &mut self.objects.channels[id.index()] else {
             unreachable!("a socket has no such mutex")
         };
         let move_bytes = if reads { read_pipe } else { write_pipe };
-        let taken = move_bytes(pipe, rule, left, resumed, &mut self.woken);
-        let (_, rest) = self.channel_ns(task, id, taken);
+        let (taken, wakes) = move_bytes(pipe, rule, left, resumed);
+        let waits = wakes.finds(pipe);
+        let rest = if taken > 0 { self.channel_ns(task, id, taken).1 } else { 0 };
+        let done = PipeDone { taken, wakes, rest };
+        self.unlock_kernel(cpu, task, KernelLock::Pipe(id));
+        self.tasks[task.index()].call.done = done;
+        if !waits {
+            return self.pipe_wakes(cpu, task, id, 0);
+        }
+        let decides = self.paths.wakeup.saturating_sub(self.paths.activate);
+        let way_in = rest / 2;
+        let entry = &mut self.cpus[cpu];
+        entry.account.charge_within(Part::Wakeup, Work::nanos(decides).time_at(entry.rate));
+        entry.account.charge_within(Part::Call, Work::nanos(way_in).time_at(entry.rate));
+        let entry = &mut self.tasks[task.index()];
+        entry.call.done.rest = rest - way_in;
+        entry.work = Work::nanos(decides + way_in);
+        entry.mode = Mode::Kernel(Section { preempt_off: false, cond_resched_ns: 0 });
+        entry.stage = Stage::PipeWakes { channel: id, decides };
+    }
+
+    /// A call on a pipe wakes the tasks that wait now, and returns. `decides` of a wake-up is paid already.
+    pub fn pipe_wakes(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, decides: u64) {
+        let PipeCall { reads, left, done: PipeDone { taken, wakes, rest }, .. } =
+            self.tasks[task.index()].call;
+        let Channel::Pipe(pipe) = &mut self.objects.channels[id.index()] else {
+            unreachable!("a socket has no such mutex")
+        };
+        wakes.take(pipe, reads, &mut self.woken);
         let more = if !reads && taken > 0 && self.machine.has(Mechanism::KernelCosts) {
             self.machine.cost.pipe_write_ns.get()
         } else {
             0
         };
-        self.unlock_kernel(cpu, task, KernelLock::Pipe(id));
-        self.charge(cpu, rest + more);
+        self.decides_paid = decides;
         self.wake_all(cpu, id);
+        self.decides_paid = 0;
+        self.charge(cpu, rest + more);
         if reads {
             self.was_read(cpu, task, id, left, taken);
         } else {
@@ -209,6 +250,26 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
+    /// Price of a call on a pipe that finds nothing to read or no room, up to its sleep.
+    fn vain_ns(&self) -> u64 {
+        let cost = &self.machine.cost;
+        if self.machine.has(Mechanism::KernelCosts) {
+            cost.pipe_ns.get() * cost.pipe_vain_permille.get() / 1000
+        } else {
+            0
+        }
+    }
+
+    /// Price of freeing a page of a pipe, or of allocating one.
+    fn page_ns(&self, frees: bool) -> u64 {
+        let cost = &self.machine.cost;
+        match self.machine.has(Mechanism::KernelCosts) {
+            false => 0,
+            true if frees => cost.pipe_free_page_ns.get(),
+            true => cost.pipe_page_ns.get(),
+        }
+    }
+
     /// Wakes the tasks removed from a channel's queues, with the lock of its wait queue held; the waker soon sleeps.
     fn wake_all(&mut self, cpu: CpuId, id: ChannelId) {
         if self.woken.is_empty() {
@@ -231,41 +292,28 @@ fn drawn(mean: u64, draw: impl FnOnce() -> u64) -> u64 {
     if mean == 0 { 0 } else { exponential(Duration(mean), draw()).0 }
 }
 
-/// Writes as much as fits; returns how much, and adds the tasks to wake.
-fn write_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: &mut Vec<TaskId>) -> u32 {
+/// Writes as much as fits; returns how much, and which tasks to wake.
+fn write_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool) -> (u32, PipeWakes) {
     let was_empty = pipe.is_empty();
     let taken = pipe.write(left);
     let wakes = taken > 0 && (was_empty || rule == PipeWake::All);
-    match rule {
-        PipeWake::All | PipeWake::AllIfFull if wakes => pipe.readers().take_all(woken),
-        PipeWake::OneIfFull | PipeWake::OneIfFreed => {
-            if wakes {
-                pipe.readers().take_one(woken);
-            }
-            if resumed && taken == left && !pipe.is_full() {
-                pipe.writers().take_one(woken);
-            }
-        }
-        _ => {}
-    }
-    taken
+    let one = matches!(rule, PipeWake::OneIfFull | PipeWake::OneIfFreed);
+    let next = one && resumed && taken == left && !pipe.is_full();
+    let readers = Woken::some(wakes, one);
+    (taken, PipeWakes { readers, writers: Woken::some(next, true) })
 }
 
-/// Reads the available data; returns how much, and adds the tasks to wake.
-fn read_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool, woken: &mut Vec<TaskId>) -> u32 {
+/// Reads the available data; returns how much, and which tasks to wake.
+fn read_pipe(pipe: &mut Pipe, rule: PipeWake, left: u32, resumed: bool) -> (u32, PipeWakes) {
     let (was_full, pages) = (pipe.is_full(), pipe.pages());
     let taken = pipe.read(left);
     let freed = pipe.pages() < pages;
-    match rule {
-        PipeWake::All if freed => pipe.writers().take_all(woken),
-        PipeWake::AllIfFull if was_full => pipe.writers().take_all(woken),
-        PipeWake::OneIfFull if was_full => pipe.writers().take_one(woken),
-        PipeWake::OneIfFreed if was_full && freed => pipe.writers().take_one(woken),
-        _ => {}
-    }
+    let wakes = match rule {
+        PipeWake::All => freed,
+        PipeWake::AllIfFull | PipeWake::OneIfFull => was_full,
+        PipeWake::OneIfFreed => was_full && freed,
+    };
     let one = matches!(rule, PipeWake::OneIfFull | PipeWake::OneIfFreed);
-    if one && resumed && taken > 0 && !pipe.is_empty() {
-        pipe.readers().take_one(woken);
-    }
-    taken
+    let next = one && resumed && taken > 0 && !pipe.is_empty();
+    (taken, PipeWakes { readers: Woken::some(next, true), writers: Woken::some(wakes, one) })
 }

@@ -18,79 +18,20 @@ use schedlab_sched::{Curr, Lately, Looked, Scheduler, TgId, Took};
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_trace::Sink;
 use schedlab_units::{Duration, TaskId, Time};
-use schedlab_workload::{ChannelKind, Start, Workload};
+use schedlab_workload::{Start, Workload};
 
 use crate::account::{Account, Part};
 use crate::change::Change;
 use crate::cpu::{CoreState, Cpu};
 use crate::event::Event;
 use crate::memory::Memory;
+use crate::objects::Objects;
 use crate::outcome::{Counts, End, Outcome};
 use crate::past::Past;
 use crate::queue::Queue;
 use crate::rng::Stream;
 use crate::settle::Settling;
 use crate::task::Task;
-use crate::wait::{Barrier, Cond, Device, Futex, KernelMutex, Mutex, Pipe, Pool, Semaphore, Socket};
-
-/// A pipe or a socket.
-#[derive(Clone)]
-pub(crate) enum Channel {
-    Pipe(Pipe),
-    Socket(Socket),
-}
-
-/// Run-time state of the objects that tasks share.
-#[derive(Clone)]
-pub(crate) struct Objects {
-    pub mutexes: Vec<Mutex>,
-    /// Those of programs, then one for each channel.
-    pub kernel_mutexes: Vec<KernelMutex>,
-    pub conds: Vec<Cond>,
-    pub sems: Vec<Semaphore>,
-    /// The posts owed at each semaphore.
-    pub owed: Vec<crate::owed::Owed>,
-    pub barriers: Vec<Barrier>,
-    pub channels: Vec<Channel>,
-    /// The position of each shared timer; `None` before its first use.
-    pub timers: Vec<Option<Time>>,
-    pub words: Vec<i32>,
-    pub futexes: Vec<Futex>,
-    pub devices: Vec<Device>,
-    pub device_dice: Vec<Stream>,
-    pub source_dice: Vec<Stream>,
-    pub pools: Vec<Pool<crate::workers::Item>>,
-}
-
-impl Objects {
-    fn new(workload: &Workload, machine: &Machine, seed: u64) -> Objects {
-        let (objects, topology) = (&workload.objects, &machine.topology);
-        let page = machine.cost.page_bytes.get() as u32;
-        let channel = |spec: &schedlab_workload::ChannelSpec| match spec.kind {
-            ChannelKind::Pipe => Channel::Pipe(Pipe::new(spec.capacity, page)),
-            ChannelKind::Socket => Channel::Socket(Socket::new(spec.capacity)),
-        };
-        let streams = |name: &str, count: usize| {
-            (0..count as u64).map(|number| Stream::new(seed, name, number)).collect::<Vec<_>>()
-        };
-        Objects {
-            owed: vec![crate::owed::Owed::default(); objects.sems.len()],
-            mutexes: vec![Mutex::default(); objects.mutexes.len()],
-            kernel_mutexes: vec![KernelMutex::default(); objects.mutexes.len() + objects.channels.len()],
-            conds: vec![Cond::default(); objects.conds.len()],
-            sems: objects.sems.iter().map(|spec| Semaphore::new(spec.initial)).collect(),
-            barriers: objects.barriers.iter().map(|spec| Barrier::new(spec.parties)).collect(),
-            channels: objects.channels.iter().map(channel).collect(),
-            timers: vec![None; objects.timers.len()],
-            words: workload.words(),
-            futexes: vec![Futex::default(); objects.words.len()],
-            devices: objects.devices.iter().map(|spec| Device::new(spec.depth)).collect(),
-            device_dice: streams("device", objects.devices.len()),
-            source_dice: streams("source", objects.sources.len()),
-            pools: if objects.queues.is_empty() { Vec::new() } else { crate::workers::pools(topology) },
-        }
-    }
-}
 
 /// Prices of the kernel's paths as they count in this run: nothing is charged for
 /// what is switched off.
@@ -302,6 +243,8 @@ pub(crate) struct Engine<'a, S> {
     pub lines: crate::lines::Lines,
     /// Tasks to be woken at once; empty between calls.
     pub woken: Vec<TaskId>,
+    /// Part of the next wake-up that its waker has paid already, ns.
+    pub decides_paid: u64,
     /// An empty buffer for effects.
     pub spare_effects: Vec<schedlab_sched::Effect>,
     /// Softirqs, by CPU.
@@ -341,6 +284,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         listens: Listens,
     ) -> Engine<'a, S> {
         let topology = &machine.topology;
+        let objects = Objects::new(workload, machine, sched.kernel(), seed);
         let mut engine = Engine {
             machine,
             workload,
@@ -357,7 +301,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             begun: Account::default(),
             begun_at: UPTIME,
             tasks: Vec::new(),
-            objects: Objects::new(workload, machine, seed),
+            objects,
             memory: Memory::new(workload, topology),
             paths: Paths::of(machine),
             seed,
@@ -396,6 +340,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             asymmetric: topology.cpus().any(|(_, cpu)| cpu.capacity != 1024),
             lines: crate::lines::Lines::new(topology.nr_cpus(), topology.nr_nodes(), 1, seed),
             woken: Vec::new(),
+            decides_paid: 0,
             spare_effects: Vec::new(),
             softirqs: PerCpu::new(topology.nr_cpus(), |_| crate::softirq::SoftirqState::default()),
             handlers: crate::handlers::Handlers::new(topology.nr_cpus()),

@@ -137,6 +137,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Stage::LockWoken(lock) => self.lock_woken(cpu, task, lock),
             Stage::Locked(lock) => self.locked(task, lock),
             Stage::PipeHeld(pipe) => self.pipe_held(cpu, task, pipe),
+            Stage::PipeWakes { channel, decides } => self.pipe_wakes(cpu, task, channel, decides),
             Stage::SemWait(sem) => self.sem_wait(cpu, task, sem),
             // The process ended while it was spinning, and the notice is still pending.
             Stage::SpunAtBarrier(_) if self.tasks[task.index()].killed => self.begin_exit(cpu, task),

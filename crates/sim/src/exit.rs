@@ -151,8 +151,8 @@ impl<S: Scheduler> Engine<'_, S> {
             Wait::Barrier(id) => _ = objects.barriers[id.index()].give_up(task),
             Wait::Word(id) => _ = objects.futexes[id.index()].give_up(task),
             Wait::Readable(id) | Wait::Writable(id) => match &mut objects.channels[id.index()] {
-                crate::engine::Channel::Pipe(pipe) => _ = pipe.give_up(task),
-                crate::engine::Channel::Socket(socket) => _ = socket.give_up(task),
+                crate::objects::Channel::Pipe(pipe) => _ = pipe.give_up(task),
+                crate::objects::Channel::Socket(socket) => _ = socket.give_up(task),
             },
             Wait::Join(other) => self.tasks[other.index()].joiner = None,
             Wait::Nothing

@@ -39,6 +39,7 @@ mod lines;
 mod locks;
 mod memory;
 mod noise;
+mod objects;
 mod others;
 mod outcome;
 mod owed;

@@ -12,6 +12,7 @@ use schedlab_workload::{
 use crate::few::Few;
 use crate::locks::KernelLock;
 use crate::rng::Stream;
+use crate::wait::{Pipe, Waiters};
 
 /// What the task does after its current work, or after a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub(crate) enum Stage {
     Locked(KernelLock),
     /// Has held a pipe's mutex for as long as it takes.
     PipeHeld(ChannelId),
+    /// It is about to wake those that wait for it; `decides` ns of the wake-up are paid.
+    PipeWakes { channel: ChannelId, decides: u64 },
     /// Tries to take from the semaphore.
     SemWait(SemId),
     /// Has spun at a barrier that did not open.
@@ -87,6 +90,75 @@ pub(crate) struct PipeCall {
     pub left: u32,
     /// It has slept already.
     pub resumed: bool,
+    /// What it has done.
+    pub done: PipeDone,
+}
+
+/// What a call on a pipe has done with the mutex.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PipeDone {
+    /// Bytes that it moved.
+    pub taken: u32,
+    /// The tasks that it wakes.
+    pub wakes: PipeWakes,
+    /// Its work that is left to pay for, ns.
+    pub rest: u64,
+}
+
+/// How many tasks of a wait queue a call wakes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Woken {
+    #[default]
+    None,
+    First,
+    All,
+}
+
+impl Woken {
+    /// The first task or all, if any.
+    pub fn some(any: bool, first: bool) -> Woken {
+        match (any, first) {
+            (false, _) => Woken::None,
+            (true, true) => Woken::First,
+            (true, false) => Woken::All,
+        }
+    }
+
+    fn take(self, queue: &mut Waiters, woken: &mut Vec<TaskId>) {
+        match self {
+            Woken::None => {}
+            Woken::First => queue.take_one(woken),
+            Woken::All => queue.take_all(woken),
+        }
+    }
+}
+
+/// The tasks that a call on a pipe wakes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PipeWakes {
+    /// Of those that wait for something to read.
+    pub readers: Woken,
+    /// Of those that wait for room.
+    pub writers: Woken,
+}
+
+impl PipeWakes {
+    /// Whether any of them waits.
+    pub fn finds(self, pipe: &mut Pipe) -> bool {
+        self.readers != Woken::None && pipe.readers().len() > 0
+            || self.writers != Woken::None && pipe.writers().len() > 0
+    }
+
+    /// Removes them from their queues, those of the other side first.
+    pub fn take(self, pipe: &mut Pipe, reads: bool, woken: &mut Vec<TaskId>) {
+        if reads {
+            self.writers.take(pipe.writers(), woken);
+        }
+        self.readers.take(pipe.readers(), woken);
+        if !reads {
+            self.writers.take(pipe.writers(), woken);
+        }
+    }
 }
 
 /// The tasks to wake, for a task that wakes several.

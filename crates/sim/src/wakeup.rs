@@ -113,7 +113,8 @@ impl<S: Scheduler> Engine<'_, S> {
         // Queueing is paid for by the CPU that does it: the waker's, or the one that works off its wake list.
         let queues = if decision.remote { 0 } else { self.paths.activate };
         let wakes = self.paths.wakeup.saturating_sub(self.paths.activate);
-        self.charge_to(cpu, Part::Wakeup, wakes + queues);
+        let paid = std::mem::take(&mut self.decides_paid);
+        self.charge_to(cpu, Part::Wakeup, wakes.saturating_sub(paid) + queues);
         self.awaits_leaving(cpu, task, decision.path);
         self.searched(cpu, examined);
         let preempt = self.sched.apply_wakeup(&wakeup, &decision, self.now);

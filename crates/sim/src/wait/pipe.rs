@@ -4,6 +4,9 @@
 //! A writer sleeps when every page is used, so it continues a page later, not a message later. The kernel's rule
 //! (`PIPE_WAKE`) decides which task is woken when, always with the hint that the waker soon sleeps (sync).
 //!
+//! A page that has been read is kept for the next write. The pipe keeps one, or two (`TWO_SPARE_PAGES`); others are
+//! freed, and allocated again. So a full pipe that is read at one go costs more than a message at a time.
+//!
 //! ```text
 //!   readers <- [ read | 1200 left ][ full ] ... [ full | 300 free ] <- writers
 //! ```
@@ -38,6 +41,9 @@ pub(crate) struct Pipe {
     page: u32,
     readers: Waiters,
     writers: Waiters,
+    /// Pages that were read and are kept.
+    spare: usize,
+    spare_max: usize,
     /// The CPU of the last call that held its mutex.
     last_cpu: Option<CpuId>,
 }
@@ -45,8 +51,8 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// An empty pipe for so many bytes on a machine with pages of 4 KB, at least a page.
     /// With larger pages it has as many: the kernel counts them, not bytes. No machine has
-    /// smaller ones.
-    pub fn new(capacity: u32, page: u32) -> Pipe {
+    /// smaller ones. It keeps at most `spare_max` pages that were read.
+    pub fn new(capacity: u32, page: u32, spare_max: usize) -> Pipe {
         let pages_max = capacity.div_ceil(COUNTED_PAGE).max(1) as usize;
         Pipe {
             pages: VecDeque::new(),
@@ -54,6 +60,8 @@ impl Pipe {
             page: page.max(COUNTED_PAGE),
             readers: Waiters::default(),
             writers: Waiters::default(),
+            spare: 0,
+            spare_max,
             last_cpu: None,
         }
     }
@@ -78,21 +86,54 @@ impl Pipe {
         self.pages.len() >= self.pages_max
     }
 
+    /// Whether a write of this size can write anything.
+    pub fn has_room(&self, bytes: u32) -> bool {
+        !self.is_full() || self.shares_page(bytes % self.page)
+    }
+
+    /// Whether so many bytes fit into the rest of the last page.
+    fn shares_page(&self, part: u32) -> bool {
+        part > 0 && self.pages.back().is_some_and(|last| last.end + part <= self.page)
+    }
+
     /// Writes as much as fits; returns how many bytes.
     pub fn write(&mut self, bytes: u32) -> u32 {
         let mut left = bytes;
         // Only the part that would not fill a page of its own may share one.
         let part = left % self.page;
-        if let Some(last) = self.pages.back_mut().filter(|last| part > 0 && last.end + part <= self.page) {
+        if self.shares_page(part)
+            && let Some(last) = self.pages.back_mut()
+        {
             last.end += part;
             left -= part;
         }
         while left > 0 && !self.is_full() {
             let chunk = left.min(self.page);
             self.pages.push_back(Page { begin: 0, end: chunk });
+            self.spare = self.spare.saturating_sub(1);
             left -= chunk;
         }
         bytes - left
+    }
+
+    /// How many pages a write of this size allocates.
+    pub fn allocates(&self, bytes: u32) -> usize {
+        let part = bytes % self.page;
+        let own = if self.shares_page(part) { bytes - part } else { bytes };
+        let pages = own.div_ceil(self.page) as usize;
+        pages.min(self.pages_max.saturating_sub(self.pages.len())).saturating_sub(self.spare)
+    }
+
+    /// How many pages a read of this size frees.
+    pub fn frees(&self, bytes: u32) -> usize {
+        let mut left = bytes;
+        let read = self.pages.iter().take_while(|page| {
+            let whole = page.end - page.begin;
+            let fits = whole <= left;
+            left = left.saturating_sub(whole);
+            fits
+        });
+        (read.count() + self.spare).saturating_sub(self.spare_max)
     }
 
     /// Reads the available data, at most `bytes`; returns how many bytes.
@@ -105,6 +146,7 @@ impl Pipe {
             left -= chunk;
             if page.begin == page.end {
                 self.pages.pop_front();
+                self.spare = self.spare_max.min(self.spare + 1);
             }
         }
         bytes - left
@@ -132,7 +174,7 @@ mod tests {
 
     #[test]
     fn messages_of_a_hundred_bytes_share_pages() {
-        let mut pipe = Pipe::new(65_536, 4_096);
+        let mut pipe = Pipe::new(65_536, 4_096, 1);
         let mut written = 0;
         while pipe.write(100) == 100 {
             written += 1;
@@ -149,7 +191,7 @@ mod tests {
 
     #[test]
     fn larger_pages_hold_more_messages_in_as_many_pages() {
-        let mut pipe = Pipe::new(65_536, 65_536);
+        let mut pipe = Pipe::new(65_536, 65_536, 1);
         let mut written = 0;
         while pipe.write(100) == 100 {
             written += 1;
@@ -159,12 +201,40 @@ mod tests {
 
     #[test]
     fn a_large_write_takes_what_fits() {
-        let mut pipe = Pipe::new(8_192, 4_096);
+        let mut pipe = Pipe::new(8_192, 4_096, 1);
         assert_eq!(pipe.write(10_000), 8_192);
         assert_eq!(pipe.write(10_000), 0);
         assert_eq!(pipe.read(5_000), 5_000);
         assert_eq!(pipe.write(5_000), 4_096);
         assert_eq!(pipe.read(99_999), 7_288);
         assert!(pipe.is_empty());
+    }
+
+    #[test]
+    fn a_page_that_was_read_is_kept_and_the_others_are_freed() {
+        for spare in [1, 2] {
+            let mut pipe = Pipe::new(65_536, 4_096, spare);
+            let mut counts = (0, 0);
+            for _ in 0..2 {
+                for _ in 0..16 {
+                    counts.0 += pipe.allocates(4_096);
+                    assert_eq!(pipe.write(4_096), 4_096);
+                }
+                assert_eq!(pipe.allocates(4_096), 0, "nothing is written to a full pipe");
+                for _ in 0..16 {
+                    counts.1 += pipe.frees(4_096);
+                    assert_eq!(pipe.read(4_096), 4_096);
+                }
+            }
+            assert_eq!(
+                counts,
+                (16 + 16 - spare, 2 * (16 - spare)),
+                "with {spare}: of the second round some are kept"
+            );
+        }
+        let mut pipe = Pipe::new(65_536, 4_096, 1);
+        assert_eq!(pipe.write(100), 100);
+        assert_eq!((pipe.allocates(100), pipe.frees(99), pipe.frees(100)), (0, 0, 0));
+        assert_eq!((pipe.allocates(9_000), pipe.allocates(8_292)), (2, 2), "odd bytes share a page");
     }
 }

@@ -8,6 +8,7 @@ mod models;
 mod ops;
 mod others;
 mod pids;
+mod pipes;
 mod preemption;
 mod properties;
 mod stream_pinned;

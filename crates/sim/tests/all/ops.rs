@@ -351,10 +351,10 @@ fn a_pipe_wakes_its_reader_once() {
             7.100 [0] idle R -> writer
             7.150 [1] idle R -> reader
             17.300 [1] reader S -> idle
-            75.900 [1] wakeup reader on 1
-            75.900 [1] idle R -> reader
-            104.116 [1] exit reader
-            104.116 [1] reader Z -> idle
+            74.900 [1] wakeup reader on 1
+            74.900 [1] idle R -> reader
+            103.116 [1] exit reader
+            103.116 [1] reader Z -> idle
             173.900 [0] exit writer
             173.900 [0] writer Z -> idle
         "#]],
