@@ -355,6 +355,7 @@ impl Pair {
             task.nr_cpus_allowed = nr_cpus as u32;
         }
         task.never_restricted = unrestricted;
+        task.bound_by_user = true;
         self.tasks.push((ours, theirs));
         self.ended.push(false);
         let decided = self.sched.decide_fork(ours, cpu, now, None);

@@ -126,6 +126,7 @@ impl Task {
             allowed: spec.allowed.clone(),
             nr_cpus_allowed: 0,
             never_restricted: false,
+            bound_by_user: false,
             cpu,
             wake_cpu: cpu,
             recent_used_cpu: None,

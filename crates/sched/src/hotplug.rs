@@ -140,7 +140,7 @@ impl Sched {
             .filter(|&task| self.task(task).cpu == cpu && self.task(task).on_rq)
             // Without a budget it is not queued; its timer moves it.
             .filter(|&task| !self.task(task).dl_throttled)
-            .filter(|&task| self.rqs[cpu].curr != Curr::Task(task) && !self.task(task).is_per_cpu_kthread())
+            .filter(|&task| self.rqs[cpu].curr != Curr::Task(task) && !self.task(task).kthread_is_per_cpu())
             .filter(|&task| self.rqs[cpu].stop != Some(task))
             .collect();
         for task in tasks {

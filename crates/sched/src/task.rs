@@ -108,6 +108,8 @@ pub struct Task {
     pub nr_cpus_allowed: u32,
     /// The mask was never narrowed (weight still NR_CPUS in the kernel).
     pub never_restricted: bool,
+    /// If it is a kernel thread with one CPU, sched_setaffinity(2) bound it, not the kernel.
+    pub bound_by_user: bool,
     /// CPU it is on or was last on.
     pub cpu: CpuId,
     /// CPU from which the next wake-up starts looking.
@@ -183,6 +185,13 @@ impl Task {
     /// Kernel: is_per_cpu_kthread(), kernel/sched/sched.h, v5.6.
     pub fn is_per_cpu_kthread(&self) -> bool {
         self.kthread && self.nr_cpus_allowed == 1
+    }
+
+    /// Kernel thread that the kernel has bound to its CPU.
+    ///
+    /// Kernel: kthread_is_per_cpu(), kernel/kthread.c, v5.12.
+    pub fn kthread_is_per_cpu(&self) -> bool {
+        self.is_per_cpu_kthread() && !self.bound_by_user
     }
 
     /// SCHED_IDLE.

@@ -62,7 +62,7 @@ impl LbEnv<'_> {
         } else if self.throttled(p.tg, true) {
             return Err(NotMoved::Throttled);
         }
-        if p.is_per_cpu_kthread() && kernel.has(Feature::LbSkipPerCpuKthread) {
+        if p.kthread_is_per_cpu() && kernel.has(Feature::LbSkipPerCpuKthread) {
             return Err(NotMoved::PerCpuKthread);
         }
         if !p.allowed.contains(self.dst_cpu) {
@@ -225,6 +225,20 @@ mod tests {
                 v5.5: LB_ALL_PINNED task 1 from 0, kworker/0:1 NotAllowed, a NotAllowed
                 v5.18..v7.3: LB_ALL_PINNED task 1 from 0, kworker/0:1 PerCpuKthread, a NotAllowed"#]],
         );
+    }
+
+    #[test]
+    fn a_thread_that_the_user_has_bound_counts_as_bound() {
+        let pass = |kernel: &str| {
+            let mut pass = Pass::new(kernel, "1x1x4 | 0[a* kworker/0:1] 1[]", "cpu=1 newidle bind:a=0");
+            let task = pass.drawn.task("kworker/0:1");
+            pass.drawn.sched.task_mut(task).bound_by_user = true;
+            pass.decide()
+        };
+        expect![[r#"
+            v4.13: LB_ALL_PINNED load 1024 from 0, kworker/0:1 NotAllowed, a NotAllowed
+            v5.5..v7.3: LB_ALL_PINNED task 1 from 0, kworker/0:1 NotAllowed, a NotAllowed"#]]
+        .assert_eq(&by_kernel("", pass));
     }
 
     #[test]

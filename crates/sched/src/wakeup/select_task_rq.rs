@@ -114,7 +114,7 @@ impl Sched {
     pub fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool {
         let p = self.task(task);
         let rq = &self.rqs[cpu];
-        p.allowed.contains(cpu) && if p.is_per_cpu_kthread() { rq.online } else { rq.active }
+        p.allowed.contains(cpu) && if p.kthread_is_per_cpu() { rq.online } else { rq.active }
     }
 
     /// The first possible CPU, preferably of the task's node. A task without any online CPU moves to the
