@@ -500,12 +500,14 @@ rules! {
         ShiftByFailed "shift_by_failed",
     } [Half HalfUnlessFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed ShiftByFailed];
 
-    balance_fair: BalanceFair "BALANCE_FAIR" "When a CPU looks for work before it picks." "balance_fair(), v6.12; pick_task_fair(), v7.2" {
+    balance_fair: BalanceFair "BALANCE_FAIR" "When a CPU looks for work before it picks." "balance_fair(), v6.1, v6.12; pick_task_fair(), v7.2" {
         /// When nothing is queued, and again when only sleepers were.
         NoTask "no_task",
+        /// When nothing is queued; if a task of a higher class leaves, only once.
+        Once "once",
         /// When no fair task is queued, though tasks of a higher class wait; if one of these leaves, only once.
         NoFair "no_fair",
-    } [NoTask NoTask NoTask NoTask NoTask NoTask NoFair NoTask];
+    } [NoTask Once Once Once Once Once NoFair NoTask];
 
     newidle_gate: NewidleGate "NEWIDLE_GATE" "When a newly idle CPU does not balance at all." "newidle_balance()" {
         /// Its idle times are shorter than migration_cost.

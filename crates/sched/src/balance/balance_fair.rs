@@ -5,7 +5,11 @@
 //! even though a task of a higher class waits. That moves nothing, because the CPU is not idle, but averages, failures
 //! and the idle stamp change as if it were.
 //!
-//! Kernel: balance_fair(), kernel/sched/fair.c, since v6.12; not v7.2.
+//! A CPU on which a task of a higher class leaves looks for work only once where classes balance before they pick. If the
+//! task that it pulls is queued in a group without quota, which is throttled at once, the CPU goes idle and counts as
+//! one that has found work.
+//!
+//! Kernel: balance_fair(), kernel/sched/fair.c, v5.4 to v6.12; not v7.2.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -22,13 +26,19 @@ impl Sched {
             return true;
         }
         let (class, root) = (self.class_of_curr(prev), self.root_cfs(cpu));
-        let higher_wait = self.rqs[cpu].nr_running != root.h_nr_queued;
+        let nr_running = self.rqs[cpu].nr_running;
+        let higher_wait = nr_running != root.h_nr_queued;
         // All are fair, so the fair class is asked at once.
         if class == Class::Idle || class == Class::Fair && !higher_wait {
             return true;
         }
-        // A higher class that leaves asks those between first.
-        if root.nr_queued == 0 && (class == Class::Fair || !higher_wait) {
+        let looks = match self.kernel.rules.balance_fair {
+            BalanceFair::NoTask => true,
+            BalanceFair::Once => nr_running == 0,
+            // A higher class that leaves asks those between first.
+            BalanceFair::NoFair => root.nr_queued == 0 && (class == Class::Fair || !higher_wait),
+        };
+        if looks {
             self.newidle_balance(cpu, now);
         }
         false
@@ -45,7 +55,7 @@ mod tests {
 
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
-    use crate::{Deactivate, MigrationCause, NewTask, Policy, TaskState};
+    use crate::{Curr, Deactivate, MigrationCause, NICE_0_LOAD, NewTask, Policy, TaskState, TgId};
 
     const CPU: CpuId = CpuId(0);
 
@@ -78,6 +88,35 @@ mod tests {
             v6.12: 7 failures, idle stamp 1
             v7.2..v7.3: 7 failures, idle stamp 0"#]]
         .assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", |kernel| after(kernel, false)));
+    }
+
+    #[test]
+    fn a_cpu_that_pulls_a_task_without_quota_looks_again_or_counts_as_busy() {
+        let after = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[rt*] 1[a* b]");
+            let [rt, b] = ["rt", "b"].map(|name| drawn.task(name));
+            let sched = &mut drawn.sched;
+            sched.set_policy(CPU, rt, Policy::Fifo(5), NOW);
+            let group = sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, NOW);
+            sched.set_bandwidth(group, Some(20_000_000), 100_000_000, 0, NOW);
+            sched.move_task_to_group(b, group, NOW);
+            // What CPU 1 has left is too little to be returned.
+            let (queue, _) = sched.made_on_cpu(group, CpuId(1));
+            sched.cfs_mut(queue).runtime_remaining = 1_000;
+            sched.tgs[group.0 as usize].bandwidth.runtime = 0;
+            let sd = sched.domains.per_cpu[CPU].base.unwrap();
+            sched.domains.sd_mut(sd).max_newidle_lb_cost = 0;
+            sched.domains.overload = true;
+            sched.schedule(CPU, Deactivate::Sleep(TaskState::Interruptible), NOW);
+            assert_eq!(drawn.cpu_of("b"), CPU, "{kernel}");
+            let rq = &drawn.sched.rqs[CPU];
+            format!("idle {}, idle stamp {}", rq.curr == Curr::Idle, rq.idle_stamp / NOW.0)
+        };
+        expect![[r#"
+            v4.13: idle true, idle stamp 1
+            v5.5..v6.12: idle true, idle stamp 0
+            v7.2..v7.3: idle false, idle stamp 0"#]]
+        .assert_eq(&by_kernel("+NO_NI_RANDOM", after));
     }
 
     #[test]
