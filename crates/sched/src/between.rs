@@ -24,7 +24,7 @@ pub const BETWEEN: [(&str, &str); 5] = [
          +NUMA_IMBALANCE=any_idle+LB_NUMA_IMBALANCE=pair+IMB_NUMA_NR=off+ASYM_DOMAINS=level+ACTIVE_BALANCE=any_failure\
          +ASYM_PACKING=prefer+NEWIDLE_GATE=migration_cost+ANY_CPU=affinity+BUDDIES_CLEAR=picked+CPUPRI_DL=ignored+NO_SWITCH_STATE_PASSED\
          +LB_LOCAL_ABOVE_AVERAGE+QUEUE_GIVES=several_for_util+ASYM_GROUPS=extremes+FORK_STATS_ALLOWED+LB_UTIL_SHIFT\
-         +NO_UNTHROTTLE_ASKS_EMPTY+NO_LISTED_BY_DECAY+NO_STEAL_CATCHES_UP\
+         +NO_UNTHROTTLE_ASKS_EMPTY+NO_IDLE_PERIOD_REFILLS+NO_LISTED_BY_DECAY+NO_STEAL_CATCHES_UP\
          +DST_GROUP=balance_mask+PELT_SUMS=synced+preempt=static/voluntary",
     ),
     // 6.17.8.

@@ -183,6 +183,7 @@ features! {
     AttachLists "ATTACH_LISTS" "A queue to which an entity is attached is one of those whose averages are updated, even if nothing is queued there." "propagate_entity_cfs_rq(), v5.13 and stable 5.10; commit 0258bdfaff5b" [0 0 1 1 1 1 1 1];
     LoadPastThrottled "LOAD_PAST_THROTTLED" "Load propagates up from a throttled queue, to the first level above that is throttled too." "propagate_entity_cfs_rq(), up to v5.19" [1 1 1 0 0 0 0 0];
     UnthrottleAsksEmpty "UNTHROTTLE_ASKS_EMPTY" "An unthrottled queue without tasks still makes its idle CPU look for tasks of other queues." "unthrottle_cfs_rq(), v5.16" [0 0 1 1 1 1 1 1];
+    IdlePeriodRefills "IDLE_PERIOD_REFILLS" "A period in which a group took no time fills its pool again before its timer stops." "do_sched_cfs_period_timer(), v5.14" [0 0 1 1 1 1 1 1];
     SetNextFromTop "SET_NEXT_FROM_TOP" "A fair task that follows one of another class is set as the next from the root down, so averages of a level are updated before those below." "pick_next_task_fair(), v5.10, v6.1; not v6.12" [1 1 1 1 1 1 0 0];
     ThrottledLists "THROTTLED_LISTS" "Throttled queues are among those whose averages are updated." "enqueue_task_fair(), unthrottle_cfs_rq(), v5.13 to v5.19 and stable 5.10" [0 0 1 0 0 0 0 0];
     ListedByDecay "LISTED_BY_DECAY" "An unthrottled queue with load left is among those whose averages are updated, and a queue stays among them while a child is, not only while something is queued." "cfs_rq_is_decayed(), tg_unthrottle_up(), v5.13; not v5.10" [0 0 1 1 1 1 1 1];

@@ -35,7 +35,9 @@ impl Sched {
         if throttled {
             pool.nr_throttled += overrun;
         }
-        self.refill(tg, now);
+        if !idle || self.kernel.has(Feature::IdlePeriodRefills) {
+            self.refill(tg, now);
+        }
         if idle {
             return None;
         }
@@ -170,6 +172,25 @@ mod tests {
         lab.now += MS;
         lab.sched.set_bandwidth(group, Some(2 * MS), 10 * MS, 0, lab.time());
         assert_eq!(lab.sched.tg(group).bandwidth.period_expires, expires + 100 * MS);
+    }
+
+    #[test]
+    fn a_period_without_use_fills_the_pool_from_v5_14_on() {
+        let left = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), lab.time());
+            lab.sched.set_bandwidth(group, Some(20 * MS), 100 * MS, 0, lab.time());
+            let pool = &mut lab.sched.tgs[group.0 as usize].bandwidth;
+            // A CPU has returned time of an earlier period.
+            (pool.idle, pool.runtime) = (true, 23 * MS);
+            lab.now = pool.period_expires;
+            assert_eq!(lab.sched.period_timer(group, CpuId(0), lab.time()), None);
+            format!("{} ms", lab.sched.tg(group).bandwidth.runtime / MS)
+        };
+        expect![[r#"
+            v4.13..v5.5: 23 ms
+            v5.18..v7.3: 20 ms"#]]
+        .assert_eq(&by_kernel("", left));
     }
 
     #[test]
