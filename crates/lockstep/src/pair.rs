@@ -1,6 +1,5 @@
 //! Both sides, and the effect of an operation on them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schedlab_kernel_tree::{CpuState, GroupId, Kernel, KernelTask};
@@ -13,7 +12,7 @@ use schedlab_units::{TaskId, Time};
 use serde::Serialize;
 
 use crate::settle::StopperWork;
-use crate::timers::Timer;
+use crate::timers::Timers;
 use crate::{Difference, Operation};
 
 /// The length of a tick, ns: libraries are built for 250 Hz.
@@ -59,7 +58,7 @@ pub struct Pair {
     pub(crate) nohz: bool,
     pub(crate) tick_stopped: Vec<bool>,
     /// When the timers of our rules are due, ns.
-    pub(crate) timers: BTreeSet<(u64, Timer)>,
+    pub(crate) timers: Timers,
     /// In the order of creation: ours and the kernel's.
     pub(crate) tasks: Vec<(TaskId, KernelTask)>,
     pub(crate) ended: Vec<bool>,
@@ -124,7 +123,7 @@ impl Pair {
             next_tick: START + TICK,
             nohz,
             tick_stopped: vec![false; nr_cpus],
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
             tasks: Vec::new(),
             ended: Vec::new(),
             groups: Vec::new(),

@@ -1,6 +1,6 @@
 //! Interrupts, softirqs, requests to reschedule and stoppers, delivered to both sides CPU by CPU in one order.
 
-use schedlab_sched::{Curr, Deactivate, Effect, MigrationCause, Scheduler, TaskState, Wakeup};
+use schedlab_sched::{Curr, Deactivate, Effect, MigrationCause, Scheduler, Step, TaskState, Wakeup};
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
@@ -174,9 +174,15 @@ impl Pair {
             let over = self.sched.domains.sd(pass.sd).span_weight;
             let from = pass.src.map_or(String::new(), |src| format!(" from CPU {}", src.0));
             let asks = if pass.active { ", asks the stopper" } else { "" };
+            let nr_cpus = self.nr_cpus();
+            let skips = pass.steps.iter().filter_map(|step| match step {
+                Step::Skip { task, why } => Some(format!(", t{} {why:?}", task.index() - nr_cpus)),
+                _ => None,
+            });
+            let skips: String = skips.collect();
             self.tell(|| {
                 format!(
-                    "CPU {} balances over {over} CPUs ({:?}): {}, imbalance {}{from}, {} moved{asks}",
+                    "CPU {} balances over {over} CPUs ({:?}): {}, imbalance {}{from}, {} moved{asks}{skips}",
                     pass.cpu.0,
                     pass.idle,
                     pass.reason.name(),
@@ -194,12 +200,12 @@ impl Pair {
                     Effect::NohzKick { cpu } => self.kicked[cpu.index()] = true,
                     Effect::Unthrottle { cpu } => self.unthrottles[cpu.index()] = true,
                     Effect::RtPush { cpu } => self.pushes[cpu.index()] = true,
-                    Effect::StartPeriodTimer { tg, at } => _ = self.timers.insert((at, Timer::Period(tg))),
-                    Effect::StartSlackTimer { tg, at } => _ = self.timers.insert((at, Timer::Slack(tg))),
-                    Effect::StartRtPeriodTimer { at } => _ = self.timers.insert((at, Timer::Rt)),
-                    Effect::StartDlTimer { task, at } => _ = self.timers.insert((at, Timer::Deadline(task))),
+                    Effect::StartPeriodTimer { tg, at } => self.timers.set(at, Timer::Period(tg)),
+                    Effect::StartSlackTimer { tg, at } => self.timers.set(at, Timer::Slack(tg)),
+                    Effect::StartRtPeriodTimer { at } => self.timers.set(at, Timer::Rt),
+                    Effect::StartDlTimer { task, at } => self.timers.set(at, Timer::Deadline(task)),
                     Effect::StartDlInactiveTimer { task, at } => {
-                        self.timers.insert((at, Timer::Inactive(task)));
+                        self.timers.set(at, Timer::Inactive(task));
                     }
                     _ => {}
                 }

@@ -1,5 +1,7 @@
 //! Time that passes: ticks, and the timers of both sides, each at its own time.
 
+use std::collections::BTreeSet;
+
 use schedlab_sched::Curr;
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
@@ -27,6 +29,39 @@ pub(crate) enum Timer {
     Inactive(TaskId),
 }
 
+/// The timers of our rules. Those that are due at one instant expire in the order in which they were set, as the kernel's.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    /// When a timer is due, ns, and how many were set before it.
+    due: BTreeSet<(u64, u64, Timer)>,
+    set: u64,
+}
+
+impl Timers {
+    /// Sets a timer; to set it again for the same time changes nothing.
+    pub(crate) fn set(&mut self, at: u64, timer: Timer) {
+        if !self
+            .due
+            .iter()
+            .skip_while(|due| due.0 < at)
+            .take_while(|due| due.0 == at)
+            .any(|due| due.2 == timer)
+        {
+            self.due.insert((at, self.set, timer));
+            self.set += 1;
+        }
+    }
+
+    fn first_at(&self) -> Option<u64> {
+        self.due.first().map(|due| due.0)
+    }
+
+    /// Takes the first timer if it is due.
+    fn take_due(&mut self, now: u64) -> Option<Timer> {
+        if self.first_at()? > now { None } else { self.due.pop_first().map(|due| due.2) }
+    }
+}
+
 impl Pair {
     /// Time passes: ticks of all CPUs and timers when they are due.
     pub(crate) fn pass(&mut self, ns: u64) {
@@ -34,7 +69,7 @@ impl Pair {
         let mut at_once = 0;
         while self.equal() {
             let theirs = (0..self.nr_cpus()).map(|cpu| self.kernel.timer_at(CpuId::from(cpu))).min();
-            let ours = self.timers.first().map_or(u64::MAX, |(at, _)| *at);
+            let ours = self.timers.first_at().unwrap_or(u64::MAX);
             let timer = theirs.unwrap_or(u64::MAX).min(ours).max(self.now);
             let next = timer.min(self.next_tick);
             if next > end {
@@ -89,10 +124,7 @@ impl Pair {
     /// Those of our rules that are due.
     fn fire_ours(&mut self, by: CpuId) {
         let now = self.time();
-        while let Some(&(at, timer)) = self.timers.first()
-            && at <= self.now
-        {
-            self.timers.pop_first();
+        while let Some(timer) = self.timers.take_due(self.now) {
             self.tell(|| format!("timer {timer:?}, by CPU {}", by.0));
             let again = match timer {
                 Timer::Period(tg) => self.sched.period_timer(tg, by, now),
@@ -110,7 +142,9 @@ impl Pair {
                     None
                 }
             };
-            self.timers.extend(again.map(|Time(at)| (at, timer)));
+            if let Some(Time(at)) = again {
+                self.timers.set(at, timer);
+            }
         }
     }
 
@@ -139,5 +173,23 @@ impl Pair {
         self.tell(|| format!("tick on CPU {}", cpu.0));
         self.after(&format!("the tick of CPU {}", cpu.0));
         self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_of_one_instant_expire_in_the_order_in_which_they_were_set() {
+        let mut timers = Timers::default();
+        let [first, second] = [Timer::Period(TgId(3)), Timer::Period(TgId(1))];
+        timers.set(10, first);
+        timers.set(10, second);
+        timers.set(10, first);
+        timers.set(5, Timer::Rt);
+        assert_eq!(timers.take_due(4), None);
+        let order: Vec<Timer> = std::iter::from_fn(|| timers.take_due(10)).collect();
+        assert_eq!(order, [Timer::Rt, first, second]);
     }
 }
