@@ -121,6 +121,12 @@ impl Pair {
                 ("cpu_capacity", theirs.cpu_capacity, rq.cpu_capacity),
                 ("max_idle_balance_cost", theirs.max_idle_balance_cost, rq.max_idle_balance_cost),
                 ("h_load", theirs.h_load, cfs.h_load.get()),
+                ("cfs load_sum", theirs.load_sum, cfs.avg.load_sum),
+                ("cfs util_sum", theirs.util_sum, cfs.avg.util_sum),
+                ("cfs removed.nr", theirs.removed, u64::from(cfs.removed.nr)),
+                ("cfs removed.load_avg", theirs.removed_load, cfs.removed.load_avg),
+                ("misfit_task_load", theirs.misfit_task_load, rq.misfit_task_load),
+                ("h_nr_queued", theirs.h_nr_queued, u64::from(cfs.h_nr_queued)),
                 ("last_h_load_update", theirs.last_h_load_update, cfs.last_h_load_update.get()),
             ],
         );
@@ -167,12 +173,16 @@ impl Pair {
                 all.0.push(Difference { field: "domain", of: of(), kernel, ours });
                 continue;
             };
+            let sgc = &self.sched.domains.sgcs[self.sched.domains.sg(sd.groups.local()).sgc as usize];
             all.numbers(
                 &of,
                 &[
                     ("last_balance", theirs.last_balance, sd.last_balance),
                     ("balance_interval", theirs.balance_interval, sd.balance_interval),
                     ("nr_balance_failed", theirs.nr_balance_failed, u64::from(sd.nr_balance_failed)),
+                    ("sgc->imbalance", theirs.imbalance, u64::from(sgc.imbalance)),
+                    ("sgc->capacity", theirs.capacity, sgc.capacity),
+                    ("sgc->min_capacity", theirs.min_capacity, sgc.min_capacity),
                 ],
             );
         }
@@ -197,6 +207,9 @@ impl Pair {
                 ("load_avg", theirs.load_avg, se.avg.load_avg),
                 ("util_avg", theirs.util_avg, se.avg.util_avg),
                 ("runnable_avg", theirs.runnable_avg, se.avg.runnable_avg),
+                ("load_sum", theirs.load_sum, se.avg.load_sum),
+                ("util_sum", theirs.util_sum, se.avg.util_sum),
+                ("weight", theirs.weight, se.load.weight),
                 (
                     "recent_used_cpu",
                     theirs.recent_used_cpu,
@@ -241,6 +254,10 @@ impl Pair {
         let theirs = self.kernel.group_state(theirs, cpu);
         let tg = self.sched.tg(group);
         let (queue, se) = self.sched.seen_on_cpu(group, cpu);
+        if cpu == CpuId(0) {
+            let of = || format!("group {number}");
+            all.numbers(&of, &[("cfs_bandwidth.runtime", theirs.pool, tg.bandwidth.runtime)]);
+        }
         all.numbers(
             &of,
             &[
@@ -257,6 +274,17 @@ impl Pair {
                 ("runtime_remaining", theirs.runtime_remaining, queue.runtime_remaining as u64),
                 ("on_list", theirs.on_list, u64::from(queue.on_list)),
                 ("queue's h_load", theirs.h_load, queue.h_load.get()),
+                ("load_sum", theirs.load_sum, se.avg.load_sum),
+                ("util_sum", theirs.util_sum, se.avg.util_sum),
+                ("queue's load_sum", theirs.queue_load_sum, queue.avg.load_sum),
+                ("queue's util_sum", theirs.queue_util_sum, queue.avg.util_sum),
+                ("tg_load_avg_contrib", theirs.load_avg_contrib, queue.tg_load_avg_contrib),
+                ("propagate", theirs.propagate, u64::from(queue.propagate)),
+                ("prop_runnable_sum", theirs.prop_runnable_sum, queue.prop_runnable_sum as u64),
+                ("removed.nr", theirs.removed, u64::from(queue.removed.nr)),
+                ("removed.load_avg", theirs.removed_load, queue.removed.load_avg),
+                ("throttle_count", theirs.throttle_count, queue.throttle_count.into()),
+                ("h_nr_queued", theirs.h_nr_queued, queue.h_nr_queued.into()),
             ],
         );
         if self.sched.kernel.rules.policy == FairPolicy::Eevdf {

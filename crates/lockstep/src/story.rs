@@ -17,7 +17,7 @@ pub struct Story {
 }
 
 /// Maximum number of actions listed before the difference.
-const LAST: usize = 12;
+const LAST: usize = 24;
 /// Maximum number of differences listed.
 const MOST: usize = 16;
 

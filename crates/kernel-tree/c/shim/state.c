@@ -7,7 +7,7 @@
 
 enum { T_CPU, T_ON_RQ, T_DELAYED, T_ON_CPU, T_VRUNTIME, T_DEADLINE, T_SLICE, T_SUM_EXEC, T_VLAG, T_LOAD_AVG, T_UTIL_AVG,
        T_RUNNABLE_AVG, T_LAST_UPDATE, T_RECENT_USED, T_WAKEE_FLIPS, T_WAKE_CPU, T_SE_ON_RQ, T_PRIO, T_UTIL_EST,
-       T_DL_RUNTIME, T_DL_DEADLINE, T_DL_THROTTLED };
+       T_DL_RUNTIME, T_DL_DEADLINE, T_DL_THROTTLED, T_LOAD_SUM, T_UTIL_SUM, T_WEIGHT };
 
 void lab_state_task(int id, u64 *o)
 {
@@ -32,6 +32,9 @@ void lab_state_task(int id, u64 *o)
 	o[T_DL_RUNTIME] = p->dl.runtime;
 	o[T_DL_DEADLINE] = p->dl.deadline;
 	o[T_DL_THROTTLED] = p->dl.dl_throttled;
+	o[T_LOAD_SUM] = se->avg.load_sum;
+	o[T_UTIL_SUM] = se->avg.util_sum;
+	o[T_WEIGHT] = se->load.weight;
 #if AT_LEAST(6, 8)
 	o[T_UTIL_EST] = se->avg.util_est;
 #else
@@ -55,9 +58,19 @@ struct sched_domain *lab_searched(int cpu)
 	return asym && asym->shared ? asym : rcu_dereference_raw(per_cpu(sd_llc, cpu));
 }
 
+static unsigned int h_nr(struct cfs_rq *q)
+{
+#if AT_LEAST(6, 12)
+	return q->h_nr_queued;
+#else
+	return q->h_nr_running;
+#endif
+}
+
 enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STAMP, C_NEXT_BALANCE, C_LOAD_AVG, C_UTIL_AVG,
        C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES,
-       C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG };
+       C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG, C_LOAD_SUM,
+       C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -101,13 +114,20 @@ void lab_state_cpu(int cpu, u64 *o)
 		o[C_BALANCE_SCAN] = searched->shared->nr_idle_scan;
 #endif
 	o[C_IRQ_AVG] = rq->avg_irq.util_avg;
+	o[C_LOAD_SUM] = rq->cfs.avg.load_sum;
+	o[C_UTIL_SUM] = rq->cfs.avg.util_sum;
+	o[C_REMOVED] = rq->cfs.removed.nr;
+	o[C_REMOVED_LOAD] = rq->cfs.removed.load_avg;
+	o[C_MISFIT] = rq->misfit_task_load;
+	o[C_H_NR] = h_nr(&rq->cfs);
 	if (hrtimer_is_queued(&rq->hrtick_timer))
 		o[C_HRTICK] = hrtimer_get_expires(&rq->hrtick_timer);
 	if (searched && searched->shared)
 		o[C_IDLE_CORES] = searched->shared->has_idle_cores;
 }
 
-enum { D_FLAGS, D_LAST_BALANCE, D_INTERVAL, D_FAILED, D_IDLE_COST, D_IMBALANCE_PCT, D_IMB_NUMA_NR, D_GROUPS };
+enum { D_FLAGS, D_LAST_BALANCE, D_INTERVAL, D_FAILED, D_IDLE_COST, D_IMBALANCE_PCT, D_IMB_NUMA_NR, D_GROUPS,
+       D_IMBALANCE, D_CAPACITY, D_MIN_CAPACITY };
 
 int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 {
@@ -128,6 +148,9 @@ int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 		o[D_IMB_NUMA_NR] = sd->imb_numa_nr;
 #endif
 		sg = sd->groups;
+		o[D_IMBALANCE] = sg->sgc->imbalance;
+		o[D_CAPACITY] = sg->sgc->capacity;
+		o[D_MIN_CAPACITY] = sg->sgc->min_capacity;
 		do {
 			o[D_GROUPS]++;
 			sg = sg->next;
@@ -141,7 +164,8 @@ int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 
 enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LOAD_AVG, G_Q_UTIL_AVG, G_TG_LOAD, G_DEADLINE,
        G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT,
-       G_ON_LIST, G_H_LOAD };
+       G_ON_LIST, G_H_LOAD, G_LOAD_SUM, G_UTIL_SUM, G_Q_LOAD_SUM, G_Q_UTIL_SUM, G_CONTRIB, G_PROPAGATE, G_PROP_SUM, G_REMOVED,
+       G_REMOVED_LOAD, G_THROTTLE_COUNT, G_H_NR, G_POOL };
 
 void lab_state_group(int group, int cpu, u64 *o)
 {
@@ -178,4 +202,16 @@ void lab_state_group(int group, int cpu, u64 *o)
 	o[G_PERIOD_AT] = hrtimer_get_expires(&tg->cfs_bandwidth.period_timer);
 	o[G_ON_LIST] = q->on_list;
 	o[G_H_LOAD] = q->h_load;
+	o[G_LOAD_SUM] = se->avg.load_sum;
+	o[G_UTIL_SUM] = se->avg.util_sum;
+	o[G_Q_LOAD_SUM] = q->avg.load_sum;
+	o[G_Q_UTIL_SUM] = q->avg.util_sum;
+	o[G_CONTRIB] = q->tg_load_avg_contrib;
+	o[G_PROPAGATE] = q->propagate;
+	o[G_PROP_SUM] = q->prop_runnable_sum;
+	o[G_REMOVED] = q->removed.nr;
+	o[G_REMOVED_LOAD] = q->removed.load_avg;
+	o[G_THROTTLE_COUNT] = q->throttle_count;
+	o[G_H_NR] = h_nr(q);
+	o[G_POOL] = tg->cfs_bandwidth.runtime;
 }
