@@ -130,6 +130,8 @@ pub struct Rq {
     pub rt_queue: Vec<TaskId>,
     /// Deadline tasks in order of deadline.
     pub dl_queue: Vec<TaskId>,
+    /// A task was set running, so others of its class that wait are pushed when the switch is done.
+    pub(crate) push_queued: bool,
     /// RT tasks see this CPU as one with a deadline task. Its first such task sets this. The last one that leaves clears
     /// it, and so does a change of the highest RT priority, even beside a deadline task.
     pub cpupri_higher: bool,
@@ -231,6 +233,7 @@ impl Rq {
             cfs_tasks: (None, None),
             rt_queue: Vec::new(),
             dl_queue: Vec::new(),
+            push_queued: false,
             cpupri_higher: false,
             any_cpu: CpuId(0),
             rt_time: 0,

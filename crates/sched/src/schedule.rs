@@ -72,6 +72,7 @@ impl Sched {
         let reason = self.pick_and_switch(cpu, now);
         let next = self.rqs[cpu].curr;
         self.chosen(cpu, prev, next);
+        self.rqs[cpu].push_queued = next != prev || !self.kernel.has(Feature::IdleShortcut);
         self.hrtick_schedule_exit(cpu);
         if next == Curr::Idle {
             self.nohz_run_idle_balance(cpu, now);
@@ -89,11 +90,14 @@ impl Sched {
         }
     }
 
-    /// Once the switch is done: tasks that wait behind another task of their class are pushed.
+    /// Once the switch is done: tasks that wait behind another task of their class are pushed, unless the running one
+    /// was picked again and nothing was set.
     ///
     /// Kernel: __balance_callbacks(), kernel/sched/core.c, set_next_task_rt(), set_next_task_dl(), v6.12.
     pub fn balance_callbacks(&mut self, cpu: CpuId, now: Time) {
-        self.push_tasks(cpu, cpu, self.curr_class(cpu), now);
+        if core::mem::take(&mut self.rqs[cpu].push_queued) {
+            self.push_tasks(cpu, cpu, self.curr_class(cpu), now);
+        }
     }
 
     /// A task is no longer on the CPU that switched away from it.

@@ -227,6 +227,33 @@ mod tests {
     use crate::{MigrationCause, NewTask, Policy};
 
     #[test]
+    fn a_cpu_that_picks_its_task_again_pushes_those_that_wait_up_to_v6_11() {
+        let found = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            let low = lab.fork("low", 0, NewTask { policy: Policy::Fifo(10), ..lab.spec() });
+            let of = |period| Policy::Deadline { runtime: period / 10, deadline: period, period };
+            let only_here = Arc::new(CpuMask::one(2, CpuId(0)));
+            let spec = NewTask { policy: of(100_000_000), allowed: only_here, ..lab.spec() };
+            let task = lab.fork("task", 0, spec);
+            assert_eq!(
+                lab.running(0),
+                "task",
+                "{kernel}: the other one is of a lower class, so it is not pushed"
+            );
+            assert_eq!(lab.sched.task(low).cpu, CpuId(0), "{kernel}");
+            lab.sched.set_policy(CpuId(0), task, Policy::Fifo(50), lab.time());
+            lab.sched.resched_now(CpuId(0));
+            lab.settle();
+            assert_eq!(lab.running(0), "task", "{kernel}");
+            format!("on CPU {}", lab.sched.task(low).cpu.0)
+        };
+        expect![[r#"
+            v4.13..v6.10: on CPU 1
+            v6.12..v7.3: on CPU 0"#]]
+        .assert_eq(&by_kernel("", found));
+    }
+
+    #[test]
     fn a_task_woken_behind_another_is_pushed_but_a_moved_one_is_not() {
         let found = |asleep: bool| {
             move |kernel: &str| -> String {
