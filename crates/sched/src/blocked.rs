@@ -9,26 +9,27 @@ use schedlab_units::Time;
 use crate::{CfsRq, CfsRqId, Curr, Feature, PeltClock, Policy, Pressure, Sched, SeId, UpdateFlags};
 
 impl Sched {
-    /// Puts a queue on its CPU's list of queues whose averages must be decayed. Enqueue calls it for every level.
+    /// Puts a queue on its CPU's list of queues whose averages must be decayed. Enqueue calls it for every level. Returns
+    /// whether no branch of the list waits for a parent.
     ///
     /// Kernel: list_add_leaf_cfs_rq(), kernel/sched/fair.c, v6.12.
     #[inline]
-    pub fn list_add_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
-        if !self.cfs(cfs).on_list {
-            self.add_leaf(cfs);
-        }
+    pub fn list_add_leaf_cfs_rq(&mut self, cfs: CfsRqId) -> bool {
+        let queue = self.cfs(cfs);
+        if queue.on_list { self.rqs[queue.cpu].alone_branch.is_none() } else { self.add_leaf(cfs) }
     }
 
-    /// Puts the queue of an entity and all above it on that list.
+    /// Puts the queue of an entity and those above it on that list, until the branch is complete.
     pub(crate) fn list_all_above(&mut self, se: SeId) {
         let mut level = Some(se);
-        while let Some(se) = level {
-            self.list_add_leaf_cfs_rq(self.cfs_rq_of(se));
+        while let Some(se) = level
+            && !self.list_add_leaf_cfs_rq(self.cfs_rq_of(se))
+        {
             level = self.se(se).parent;
         }
     }
 
-    /// Puts the first throttled queue above an entity and all above that one on the list.
+    /// Puts the first throttled queue above an entity and those above that one on the list.
     ///
     /// Kernel: enqueue_task_fair(), kernel/sched/fair.c, v5.10.
     pub(crate) fn list_above_throttled(&mut self, se: SeId) {
@@ -41,27 +42,55 @@ impl Sched {
         }
     }
 
-    /// Before its parent if that is on the list. If not, its parent comes next, and is put after it: until then it is
-    /// the end of a branch at the head of the list.
+    /// Before its parent if that is on the list. If not, its parent comes later, and is put after it: until then it is
+    /// the end of a branch at the head of the list, to which the next queue without a listed parent is added.
     #[cold]
-    fn add_leaf(&mut self, cfs: CfsRqId) {
+    fn add_leaf(&mut self, cfs: CfsRqId) -> bool {
         let queue = self.cfs(cfs);
         let (cpu, tg) = (queue.cpu, queue.tg);
         let parent = self.tg(tg).parent.and_then(|above| self.tg(above).cfs_rq.get(cpu.index()).copied());
         let rq = &self.rqs[cpu];
         let place = |of: CfsRqId| rq.leaf_cfs_rqs.iter().position(|&other| other == of);
-        let child = |branch: &CfsRqId| self.tg(self.cfs(*branch).tg).parent == Some(tg);
         let (at, connected) = match parent {
             None => (rq.leaf_cfs_rqs.len(), true),
             Some(parent) => match place(parent) {
                 Some(at) => (at, true),
-                None => (rq.alone_branch.filter(child).and_then(place).map_or(0, |at| at + 1), false),
+                None => (rq.alone_branch.and_then(place).map_or(0, |at| at + 1), false),
             },
         };
         let rq = &mut self.rqs[cpu];
         rq.leaf_cfs_rqs.insert(at, cfs);
         rq.alone_branch = (!connected).then_some(cfs);
         self.cfs_mut(cfs).on_list = true;
+        connected
+    }
+
+    /// Removes a queue from its place on that list. If it is the end of a branch, the one before it is now.
+    ///
+    /// Kernel: list_del_leaf_cfs_rq(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn remove_leaf(&mut self, cpu: CpuId, at: usize) {
+        let rq = &mut self.rqs[cpu];
+        let cfs = rq.leaf_cfs_rqs.remove(at);
+        if rq.alone_branch == Some(cfs) {
+            rq.alone_branch = at.checked_sub(1).map(|before| rq.leaf_cfs_rqs[before]);
+        }
+        self.cfs_mut(cfs).on_list = false;
+    }
+
+    /// Whether a child of a queue is listed, as far as the queue before it, or the end of a branch, shows.
+    ///
+    /// Kernel: child_cfs_rq_on_list(), kernel/sched/fair.c, v5.16.
+    fn child_on_list(&self, cfs: CfsRqId) -> bool {
+        let queue = self.cfs(cfs);
+        let rq = &self.rqs[queue.cpu];
+        let before = match queue.on_list {
+            true => {
+                let at = rq.leaf_cfs_rqs.iter().position(|&other| other == cfs);
+                at.and_then(|at| at.checked_sub(1)).map(|before| rq.leaf_cfs_rqs[before])
+            }
+            false => rq.alone_branch,
+        };
+        before.is_some_and(|before| self.tg(self.cfs(before).tg).parent == Some(queue.tg))
     }
 
     /// Updates all averages of a CPU.
@@ -116,8 +145,7 @@ impl Sched {
                 left |= self.cfs(cfs).has_blocked();
             }
             if !skip && self.is_decayed(cfs) {
-                self.rqs[cpu].leaf_cfs_rqs.remove(at);
-                self.cfs_mut(cfs).on_list = false;
+                self.remove_leaf(cpu, at);
             } else {
                 at += 1;
             }
@@ -146,18 +174,14 @@ impl Sched {
 
     /// Whether a queue is empty, has nothing left to decay and, in later kernels, no listed child.
     ///
-    /// Kernel: cfs_rq_is_decayed(), child_cfs_rq_on_list(), kernel/sched/fair.c, v5.10, v6.12.
+    /// Kernel: cfs_rq_is_decayed(), kernel/sched/fair.c, v5.10, v6.12.
     pub(crate) fn is_decayed(&self, cfs: CfsRqId) -> bool {
         let queue = self.cfs(cfs);
         queue.load.weight == 0
             && queue.avg.is_decayed()
             && queue.avg.runnable_load_sum == 0
             && (queue.tg_load_avg_contrib == 0 || !self.kernel.has(Feature::TgLoadAvgRateLimit))
-            && !(self.kernel.has(Feature::ListedByDecay)
-                && self.rqs[queue.cpu]
-                    .leaf_cfs_rqs
-                    .iter()
-                    .any(|&other| self.tg(self.cfs(other).tg).parent == Some(queue.tg)))
+            && !(self.kernel.has(Feature::ListedByDecay) && self.child_on_list(cfs))
     }
 }
 
@@ -177,7 +201,7 @@ mod tests {
 
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
-    use crate::{Access, Effect, NICE_0_LOAD, NewTask, Shared, TgId};
+    use crate::{Access, CfsRqId, Effect, NICE_0_LOAD, NewTask, Sched, Shared, TgId};
 
     #[test]
     fn a_group_learns_that_the_blocked_load_of_a_group_below_it_shrank() {
@@ -221,7 +245,7 @@ mod tests {
         }
         let mut listed = |added: &str, removed: &str| -> String {
             let named = |name: char| queues.iter().find(|(known, _)| *known == name).unwrap().1;
-            added.chars().for_each(|name| sched.list_add_leaf_cfs_rq(named(name)));
+            added.chars().for_each(|name| _ = sched.list_add_leaf_cfs_rq(named(name)));
             removed.chars().for_each(|name| sched.list_del_leaf_cfs_rq(named(name)));
             let list = sched.rqs[cpu].leaf_cfs_rqs.iter();
             list.map(|cfs| queues.iter().find(|(_, known)| known == cfs).unwrap().0).collect()
@@ -230,5 +254,87 @@ mod tests {
         assert_eq!(listed("", "ab"), "cr");
         // The parent of a listed queue joins at the head, so it is aged before that queue.
         assert_eq!(listed("ba", ""), "bcar");
+    }
+
+    /// `a` is above `b` and `d`, `b` above `c`. None is listed, nor is the root's queue.
+    fn forked_groups(sched: &mut Sched) -> [(TgId, CfsRqId); 4] {
+        let cpu = CpuId(0);
+        let a = sched.new_group(TgId::ROOT, NICE_0_LOAD, cpu, NOW);
+        let b = sched.new_group(a, NICE_0_LOAD, cpu, NOW);
+        let c = sched.new_group(b, NICE_0_LOAD, cpu, NOW);
+        let d = sched.new_group(a, NICE_0_LOAD, cpu, NOW);
+        let groups = [a, b, c, d].map(|group| (group, sched.made_on_cpu(group, cpu).0));
+        while let Some(&queue) = sched.rqs[cpu].leaf_cfs_rqs.first() {
+            sched.list_del_leaf_cfs_rq(queue);
+        }
+        groups
+    }
+
+    #[test]
+    fn branches_without_a_listed_parent_follow_each_other() {
+        let mut drawn = draw("v6.12", "1x1x1 | 0[]");
+        let [(_, a), (_, b), (_, c), (_, d)] = forked_groups(&mut drawn.sched);
+        let root = drawn.sched.root_cfs_id(CpuId(0));
+        // As they are unthrottled; the root's is there.
+        let complete = [root, d, c, b, a].map(|queue| drawn.sched.list_add_leaf_cfs_rq(queue));
+        assert_eq!(complete, [true, false, false, false, true]);
+        assert_eq!(drawn.sched.rqs[CpuId(0)].leaf_cfs_rqs, [d, c, b, a, root]);
+        // The end of a branch that leaves makes room for the one before it.
+        for queue in [a, b] {
+            drawn.sched.list_del_leaf_cfs_rq(queue);
+        }
+        assert!(!drawn.sched.list_add_leaf_cfs_rq(b));
+        drawn.sched.list_del_leaf_cfs_rq(b);
+        assert_eq!(drawn.sched.rqs[CpuId(0)].alone_branch, None);
+    }
+
+    #[test]
+    fn the_newest_group_below_a_throttled_one_is_listed_first() {
+        let mut drawn = draw("v6.12", "1x1x1 | 0[]");
+        let sched = &mut drawn.sched;
+        let [(_, a), (_, b), (_, c), (_, d)] = forked_groups(sched);
+        let root = sched.root_cfs_id(CpuId(0));
+        sched.list_add_leaf_cfs_rq(root);
+        sched.cfs_mut(a).throttled = true;
+        for queue in [a, b, c, d] {
+            let queue = sched.cfs_mut(queue);
+            // Some load is left everywhere.
+            (queue.throttle_count, queue.avg.load_sum) = (1, 1);
+        }
+        sched.unthrottle_cfs_rq(a);
+        assert_eq!(sched.rqs[CpuId(0)].leaf_cfs_rqs, [d, c, b, a, root]);
+    }
+
+    #[test]
+    fn a_queue_sees_a_listed_child_only_right_before_itself() {
+        let seen = |order: &dyn Fn([CfsRqId; 4]) -> [CfsRqId; 4]| {
+            let mut drawn = draw("v6.12", "1x1x1 | 0[]");
+            let [(_, a), (_, b), (_, c), (_, d)] = forked_groups(&mut drawn.sched);
+            let root = drawn.sched.root_cfs_id(CpuId(0));
+            drawn.sched.list_add_leaf_cfs_rq(root);
+            for queue in order([a, b, c, d]) {
+                drawn.sched.list_add_leaf_cfs_rq(queue);
+            }
+            drawn.sched.child_on_list(b)
+        };
+        assert!(seen(&|[a, b, c, d]| [a, d, b, c]), "d b after c, a after b");
+        // c waits for its parent at the head; that comes right before its own parent, behind d.
+        assert!(!seen(&|[a, b, c, d]| [a, d, c, b]));
+    }
+
+    #[test]
+    fn the_levels_above_are_listed_until_the_branch_is_complete() {
+        let mut drawn = draw("v5.10", "1x1x1 | 0[]");
+        let sched = &mut drawn.sched;
+        let [(_, a), (_, b), (c_group, c), _] = forked_groups(sched);
+        let below = sched.new_group(c_group, NICE_0_LOAD, CpuId(0), NOW);
+        let (_, entity) = sched.made_on_cpu(below, CpuId(0));
+        let root = sched.root_cfs_id(CpuId(0));
+        for queue in [root, a, b] {
+            sched.list_add_leaf_cfs_rq(queue);
+        }
+        sched.list_del_leaf_cfs_rq(a);
+        sched.list_all_above(entity.expect("not the root"));
+        assert_eq!(sched.rqs[CpuId(0)].leaf_cfs_rqs, [c, b, root], "a stays away");
     }
 }

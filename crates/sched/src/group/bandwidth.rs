@@ -234,27 +234,29 @@ impl Sched {
         }
     }
 
-    /// The queues of a group and of all groups below it on a CPU, parents first.
+    /// The queues of a group and of all groups below it on a CPU: parents after all that is below them, the newest of the
+    /// groups of one parent first.
+    ///
+    /// Kernel: walk_tg_tree_from(), sched_online_group(), kernel/sched/core.c, v6.12.
     fn queues_below(&mut self, tg: TgId, cpu: CpuId) -> Vec<CfsRqId> {
-        let is_below = |mut at: TgId| {
-            while at != tg {
-                let Some(parent) = self.tg(at).parent else { return false };
-                at = parent;
-            }
-            true
-        };
-        let all = (tg.0..self.tgs.len() as u32).map(TgId);
-        let below: Vec<TgId> = all.filter(|&at| is_below(at)).collect();
-        below.into_iter().map(|at| self.made_on_cpu(at, cpu).0).collect()
+        // The reverse is easier: parents first, the oldest group first.
+        let mut reversed = Vec::new();
+        let mut open = alloc::vec![tg];
+        while let Some(at) = open.pop() {
+            reversed.push(at);
+            let all = (at.0 + 1..self.tgs.len() as u32).rev().map(TgId);
+            open.extend(all.filter(|&below| self.tg(below).parent == Some(at)));
+        }
+        reversed.into_iter().rev().map(|at| self.made_on_cpu(at, cpu).0).collect()
     }
 
     /// Removes a queue from the list of queues whose averages are decayed.
     ///
     /// Kernel: list_del_leaf_cfs_rq(), kernel/sched/fair.c, v6.12.
     pub(crate) fn list_del_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
-        if take(&mut self.cfs_mut(cfs).on_list) {
-            let cpu = self.cfs(cfs).cpu;
-            self.rqs[cpu].leaf_cfs_rqs.retain(|&other| other != cfs);
+        let (on_list, cpu) = (self.cfs(cfs).on_list, self.cfs(cfs).cpu);
+        if on_list && let Some(at) = self.rqs[cpu].leaf_cfs_rqs.iter().position(|&other| other == cfs) {
+            self.remove_leaf(cpu, at);
         }
     }
 
@@ -399,7 +401,7 @@ impl Sched {
         self.cfs_mut(cfs).throttled = false;
         self.tgs[tg.0 as usize].bandwidth.throttled_cfs_rq.retain(|&other| other != cfs);
         // Children before parents, so that a parent is not queued empty.
-        for below in self.queues_below(tg, cpu).into_iter().rev() {
+        for below in self.queues_below(tg, cpu) {
             self.unthrottle_up(below);
         }
         self.effects.push(Effect::Throttled { tg, cpu, on: false });
