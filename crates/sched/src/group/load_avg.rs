@@ -8,7 +8,7 @@
 //! write per ms and CPU (v6.7).
 
 use crate::clock::PELT_EPOCH;
-use crate::{CfsRqId, Effect, Feature, Sched, Shared, TgId};
+use crate::{CfsRqId, Effect, Feature, Sched, Shared, TgId, TgLoadClock};
 use schedlab_topology::CpuId;
 
 /// Shortest time between writes of one CPU, ns.
@@ -28,9 +28,12 @@ impl Sched {
             return;
         }
         let rq = &self.rqs[queue.cpu];
-        // v7.2 reads the run queue's clock, v6.7 to v6.12 the CPU's: all callers have just updated the former to the
-        // latter.
-        let now = rq.clock + PELT_EPOCH;
+        // The clock of the run queue is behind that of the CPU if schedule() was asked not to read it.
+        let clock = match self.kernel.rules.tg_load_clock {
+            TgLoadClock::CpuClock => rq.clock.max(rq.called),
+            TgLoadClock::RqClock => rq.clock,
+        };
+        let now = clock + PELT_EPOCH;
         let limited = self.kernel.has(Feature::TgLoadAvgRateLimit);
         if limited && (!rq.active || now - queue.last_update_tg_load_avg < RATE_LIMIT) {
             return;
@@ -105,7 +108,30 @@ mod tests {
     use schedlab_units::Time;
 
     use crate::TgId;
+    use crate::clock::PELT_EPOCH;
     use crate::drawing::{NOW, by_kernel, draw};
+
+    #[test]
+    fn a_schedule_that_reads_no_clock_writes_by_the_cpus_own() {
+        let written = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[]");
+            let sched = &mut drawn.sched;
+            let tg = sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), NOW);
+            let (cfs, _) = sched.made_on_cpu(tg, CpuId(0));
+            let clock = sched.rqs[CpuId(0)].clock;
+            sched.cfs_mut(cfs).last_update_tg_load_avg = clock + PELT_EPOCH - 700_000;
+            sched.cfs_mut(cfs).avg.load_avg = 640;
+            // The scheduler is called later, and was asked not to read the clock.
+            sched.rqs[CpuId(0)].skip_clock_update = true;
+            sched.schedule_clock(CpuId(0), Time(clock + 500_000));
+            sched.update_tg_load_avg(cfs);
+            format!("{}", sched.cfs(cfs).tg_load_avg_contrib)
+        };
+        expect![[r#"
+            v4.13..v6.12: 640
+            v7.2..v7.3: 0"#]]
+        .assert_eq(&by_kernel("", written));
+    }
 
     #[test]
     fn small_changes_and_changes_within_a_ms_are_not_written() {
