@@ -32,6 +32,9 @@ impl fmt::Display for Difference {
     }
 }
 
+/// Our clock of averages and writes to groups begins at this time, ns, so that no time is 0.
+const OUR_EPOCH: u64 = 1 << 30;
+
 /// Collects differences.
 struct Collected(Vec<Difference>);
 
@@ -254,6 +257,15 @@ impl Pair {
         let theirs = self.kernel.group_state(theirs, cpu);
         let tg = self.sched.tg(group);
         let (queue, se) = self.sched.seen_on_cpu(group, cpu);
+        // Kernels without a limit on such writes keep no time of the last one.
+        let tg_load_at = match theirs.last_update_tg_load_avg {
+            0 => queue.last_update_tg_load_avg,
+            at => at + OUR_EPOCH,
+        };
+        let list = &self.sched.rqs[cpu].leaf_cfs_rqs;
+        let list_at =
+            self.sched.on_cpu(group, cpu).and_then(|(cfs, _)| list.iter().position(|&other| other == cfs));
+        let list_at = list_at.map_or(0, |at| at as u64 + 1);
         if cpu == CpuId(0) {
             let of = || format!("group {number}");
             all.numbers(&of, &[("cfs_bandwidth.runtime", theirs.pool, tg.bandwidth.runtime)]);
@@ -279,6 +291,8 @@ impl Pair {
                 ("queue's load_sum", theirs.queue_load_sum, queue.avg.load_sum),
                 ("queue's util_sum", theirs.queue_util_sum, queue.avg.util_sum),
                 ("tg_load_avg_contrib", theirs.load_avg_contrib, queue.tg_load_avg_contrib),
+                ("last_update_tg_load_avg", tg_load_at, queue.last_update_tg_load_avg),
+                ("place in leaf_cfs_rq_list", theirs.list_at, list_at),
                 ("propagate", theirs.propagate, u64::from(queue.propagate)),
                 ("prop_runnable_sum", theirs.prop_runnable_sum, queue.prop_runnable_sum as u64),
                 ("removed.nr", theirs.removed, u64::from(queue.removed.nr)),

@@ -19,7 +19,7 @@ pub struct Story {
 /// Maximum number of actions listed before the difference.
 const LAST: usize = 24;
 /// Maximum number of differences listed.
-const MOST: usize = 16;
+const MOST: usize = 32;
 
 impl Story {
     /// Repeats a failing run.

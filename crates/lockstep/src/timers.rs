@@ -14,6 +14,9 @@ use crate::pair::TICK;
 /// Number of timers at one instant after which a kernel counts as never done.
 const SAME_INSTANT: u32 = 10_000;
 
+/// The place of a timer that expires with the first of the kernel's.
+const ANYWHERE: u64 = u64::MAX;
+
 /// A timer of our rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
@@ -56,9 +59,16 @@ impl Timers {
         self.due.first().map(|due| due.0)
     }
 
-    /// Takes the first timer if it is due.
-    fn take_due(&mut self, now: u64) -> Option<Timer> {
-        if self.first_at()? > now { None } else { self.due.pop_first().map(|due| due.2) }
+    /// The timers that are due.
+    fn due(&self, now: u64) -> impl Iterator<Item = Timer> + '_ {
+        self.due.iter().take_while(move |due| due.0 <= now).map(|due| due.2)
+    }
+
+    /// Takes the first timer that is due, of those that are meant.
+    fn take_due(&mut self, now: u64, meant: impl Fn(Timer) -> bool) -> Option<Timer> {
+        let due = *self.due.iter().take_while(|due| due.0 <= now).find(|due| meant(due.2))?;
+        self.due.remove(&due);
+        Some(due.2)
     }
 }
 
@@ -97,10 +107,12 @@ impl Pair {
         }
     }
 
-    /// The timers that are due, on the CPUs on which the kernel set them. Ours are not of a CPU, but for the slice timers:
-    /// they come where the kernel's first one comes that is not such a timer.
+    /// The timers that are due, on the CPUs on which the kernel set them. Ours are of no CPU, but for the slice timers: each
+    /// expires where the kernel's does. The one of RT throttling expires with the first.
     fn fire(&mut self) {
         let mut by = None;
+        let places: Vec<(Timer, u64)> =
+            self.timers.due(self.now).map(|timer| (timer, self.place_of(timer))).collect();
         for cpu in (0..self.nr_cpus()).map(CpuId::from) {
             if self.kernel.timer_at(cpu) > self.now {
                 continue;
@@ -111,20 +123,42 @@ impl Pair {
                 self.sched.hrtick(cpu, self.time());
                 self.tell(|| format!("slice timer of CPU {}", cpu.0));
             } else {
-                self.fire_ours(cpu);
+                let here = |at: u64| at == ANYWHERE || at == u64::from(cpu.0);
+                let elsewhere = |timer| places.iter().any(|&(of, at)| of == timer && !here(at));
+                self.fire_ours(cpu, |timer| !elsewhere(timer));
             }
             by = by.or(Some(cpu));
         }
         let by = by.unwrap_or(CpuId(0));
-        self.fire_ours(by);
+        self.fire_ours(by, |_| true);
         self.after(&format!("timers on CPU {}", by.0));
         self.settle();
     }
 
-    /// Those of our rules that are due.
-    fn fire_ours(&mut self, by: CpuId) {
+    /// The CPU on which the kernel set a timer. It is not known for the timer of RT throttling, nor for a task that ended.
+    fn place_of(&self, timer: Timer) -> u64 {
+        let group = |tg: TgId| {
+            let (_, group) =
+                self.groups[self.groups.iter().position(|(ours, _)| *ours == tg).expect("it exists")];
+            self.kernel.group_state(group, CpuId(0))
+        };
+        let task = |task: TaskId| {
+            let number = task.index() - self.nr_cpus();
+            (!self.ended[number]).then(|| self.kernel.task_state(self.tasks[number].1))
+        };
+        match timer {
+            Timer::Period(tg) => group(tg).period_timer_cpu,
+            Timer::Slack(tg) => group(tg).slack_timer_cpu,
+            Timer::Deadline(of) => task(of).map_or(ANYWHERE, |task| task.dl_timer_cpu),
+            Timer::Inactive(of) => task(of).map_or(ANYWHERE, |task| task.inactive_timer_cpu),
+            Timer::Rt => ANYWHERE,
+        }
+    }
+
+    /// Those of our rules that are due, of those that are meant.
+    fn fire_ours(&mut self, by: CpuId, meant: impl Fn(Timer) -> bool) {
         let now = self.time();
-        while let Some(timer) = self.timers.take_due(self.now) {
+        while let Some(timer) = self.timers.take_due(self.now, &meant) {
             self.tell(|| format!("timer {timer:?}, by CPU {}", by.0));
             let again = match timer {
                 Timer::Period(tg) => self.sched.period_timer(tg, by, now),
@@ -188,8 +222,8 @@ mod tests {
         timers.set(10, second);
         timers.set(10, first);
         timers.set(5, Timer::Rt);
-        assert_eq!(timers.take_due(4), None);
-        let order: Vec<Timer> = std::iter::from_fn(|| timers.take_due(10)).collect();
+        assert_eq!(timers.take_due(4, |_| true), None);
+        let order: Vec<Timer> = std::iter::from_fn(|| timers.take_due(10, |_| true)).collect();
         assert_eq!(order, [Timer::Rt, first, second]);
     }
 }

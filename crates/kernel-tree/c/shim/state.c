@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 // The state of a task, a CPU, a domain and a group's part of a CPU, as words in the order of the enumerations.
 #include <linux/hrtimer.h>
+#if __has_include(<linux/hrtimer_bases.h>)
+#include <linux/hrtimer_bases.h>
+#endif
 #include <linux/sched/topology.h>
 #include "sched.h"
 #include "shim.h"
 
 enum { T_CPU, T_ON_RQ, T_DELAYED, T_ON_CPU, T_VRUNTIME, T_DEADLINE, T_SLICE, T_SUM_EXEC, T_VLAG, T_LOAD_AVG, T_UTIL_AVG,
        T_RUNNABLE_AVG, T_LAST_UPDATE, T_RECENT_USED, T_WAKEE_FLIPS, T_WAKE_CPU, T_SE_ON_RQ, T_PRIO, T_UTIL_EST,
-       T_DL_RUNTIME, T_DL_DEADLINE, T_DL_THROTTLED, T_LOAD_SUM, T_UTIL_SUM, T_WEIGHT };
+       T_DL_RUNTIME, T_DL_DEADLINE, T_DL_THROTTLED, T_LOAD_SUM, T_UTIL_SUM, T_WEIGHT,
+       T_DL_TIMER_CPU, T_INACTIVE_TIMER_CPU };
+
+/* The CPU on which a timer is set, or was last. */
+static int timer_cpu(struct hrtimer *timer)
+{
+	return timer->base ? timer->base->cpu_base->cpu : -1;
+}
 
 void lab_state_task(int id, u64 *o)
 {
@@ -32,6 +42,8 @@ void lab_state_task(int id, u64 *o)
 	o[T_DL_RUNTIME] = p->dl.runtime;
 	o[T_DL_DEADLINE] = p->dl.deadline;
 	o[T_DL_THROTTLED] = p->dl.dl_throttled;
+	o[T_DL_TIMER_CPU] = timer_cpu(&p->dl.dl_timer);
+	o[T_INACTIVE_TIMER_CPU] = timer_cpu(&p->dl.inactive_timer);
 	o[T_LOAD_SUM] = se->avg.load_sum;
 	o[T_UTIL_SUM] = se->avg.util_sum;
 	o[T_WEIGHT] = se->load.weight;
@@ -165,7 +177,24 @@ int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LOAD_AVG, G_Q_UTIL_AVG, G_TG_LOAD, G_DEADLINE,
        G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT,
        G_ON_LIST, G_H_LOAD, G_LOAD_SUM, G_UTIL_SUM, G_Q_LOAD_SUM, G_Q_UTIL_SUM, G_CONTRIB, G_PROPAGATE, G_PROP_SUM, G_REMOVED,
-       G_REMOVED_LOAD, G_THROTTLE_COUNT, G_H_NR, G_POOL };
+       G_REMOVED_LOAD, G_THROTTLE_COUNT, G_H_NR, G_POOL, G_PERIOD_CPU, G_SLACK_CPU,
+       G_TG_LOAD_AT, G_LIST_AT };
+
+/* Its place among the queues whose averages are updated, from 1; 0 if it is not among them. */
+static int list_at(struct cfs_rq *q)
+{
+	struct cfs_rq *other;
+	int at = 0;
+
+	if (!q->on_list)
+		return 0;
+	list_for_each_entry(other, &q->rq->leaf_cfs_rq_list, leaf_cfs_rq_list) {
+		at++;
+		if (other == q)
+			return at;
+	}
+	return -1;
+}
 
 void lab_state_group(int group, int cpu, u64 *o)
 {
@@ -196,6 +225,7 @@ void lab_state_group(int group, int cpu, u64 *o)
 #if AT_LEAST(6, 12)
 	o[G_DELAYED] = se->sched_delayed;
 	o[G_REL_DEADLINE] = se->rel_deadline;
+	o[G_TG_LOAD_AT] = q->last_update_tg_load_avg;
 #endif
 	o[G_THROTTLED] = q->throttled;
 	o[G_RUNTIME] = q->runtime_remaining;
@@ -214,4 +244,7 @@ void lab_state_group(int group, int cpu, u64 *o)
 	o[G_THROTTLE_COUNT] = q->throttle_count;
 	o[G_H_NR] = h_nr(q);
 	o[G_POOL] = tg->cfs_bandwidth.runtime;
+	o[G_LIST_AT] = list_at(q);
+	o[G_PERIOD_CPU] = timer_cpu(&tg->cfs_bandwidth.period_timer);
+	o[G_SLACK_CPU] = timer_cpu(&tg->cfs_bandwidth.slack_timer);
 }
