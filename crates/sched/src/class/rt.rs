@@ -35,13 +35,16 @@ impl Rq {
 }
 
 impl Sched {
-    /// Queues a task after those of the same priority, or before them.
+    /// Queues a task after those of the same priority, or before them. All RT tasks leave the CPU's count for that, and
+    /// return to it together, which can show that the CPU has several tasks.
     ///
-    /// Kernel: enqueue_task_rt(), kernel/sched/rt.c, v6.12.
+    /// Kernel: enqueue_task_rt(), enqueue_top_rt_rq(), kernel/sched/rt.c, v6.12.
     pub(crate) fn enqueue_task_rt(&mut self, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        let others = self.rqs[cpu].rt_queue.len() as u32;
         self.insert_rt(cpu, task, flags.head);
         if !self.rqs[cpu].rt_throttled {
-            self.add_nr_running(cpu, 1);
+            self.rqs[cpu].nr_running -= others;
+            self.add_nr_running(cpu, others + 1);
         }
         match self.kernel.rules.rt_throttle {
             RtThrottle::Bandwidth => self.start_rt_bandwidth(cpu),
@@ -74,12 +77,16 @@ impl Sched {
         }
     }
 
-    /// Kernel: dequeue_task_rt(), kernel/sched/rt.c, v6.12.
+    /// The others leave the count too, and return together.
+    ///
+    /// Kernel: dequeue_task_rt(), dequeue_rt_stack(), kernel/sched/rt.c, v6.12.
     pub(crate) fn dequeue_task_rt(&mut self, cpu: CpuId, task: TaskId) {
         self.update_curr_rt(cpu);
         self.remove_rt(cpu, task);
         if !self.rqs[cpu].rt_throttled {
-            self.rqs[cpu].nr_running -= 1;
+            let others = self.rqs[cpu].rt_queue.len() as u32;
+            self.rqs[cpu].nr_running -= others + 1;
+            self.add_nr_running(cpu, others);
         }
     }
 
@@ -295,6 +302,26 @@ mod tests {
             v4.13..v6.10: [400, 551, 49]
             v6.12..v7.3: [400, 550, 50]"#]]
         .assert_eq(&found);
+    }
+
+    #[test]
+    fn rt_tasks_are_counted_together_when_one_more_comes_or_goes() {
+        for kernel in ["v5.10", "v6.12", "v7.3"] {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            lab.hog("fair", 0);
+            let fifo = |lab: &Lab| NewTask { policy: Policy::Fifo(10), ..lab.spec() };
+            let spec = fifo(&lab);
+            lab.fork("first", 0, spec);
+            // Two tasks were there before, but only one beside the RT tasks.
+            lab.sched.domains.overload = false;
+            let spec = fifo(&lab);
+            let second = lab.fork("second", 0, spec);
+            assert!(lab.sched.domains.overload, "{kernel}");
+            lab.sched.domains.overload = false;
+            lab.sched.set_policy(CpuId(0), second, Policy::Normal, lab.time());
+            assert!(lab.sched.domains.overload, "{kernel}");
+            assert_eq!(lab.sched.rqs[CpuId(0)].nr_running, 3, "{kernel}");
+        }
     }
 
     #[test]
