@@ -85,6 +85,15 @@ impl Sched {
         }
     }
 
+    /// Whether a CPU runs nothing, or a task of a lower class or priority than this RT task.
+    fn is_above_curr(&self, cpu: CpuId, task: TaskId) -> bool {
+        let Curr::Task(curr) = self.rqs[cpu].curr else { return true };
+        match self.class_of(curr) {
+            Class::Rt => self.task(task).policy.rt_priority() > self.task(curr).policy.rt_priority(),
+            class => class < Class::Rt,
+        }
+    }
+
     /// A task has another class.
     ///
     /// Kernel: switched_to_fair(), switched_to_rt(), switched_to_dl(), switched_from_rt(), switched_from_dl(), v6.1, v6.12;
@@ -106,7 +115,11 @@ impl Sched {
             _ => {}
         }
         if self.rqs[cpu].curr != Curr::Task(task) {
-            self.wakeup_preempt(cpu, task, 0);
+            if self.class_of(task) != Class::Rt {
+                self.wakeup_preempt(cpu, task, 0);
+            } else if self.is_above_curr(cpu, task) {
+                self.resched_now(cpu);
+            }
             if self.task(task).nr_cpus_allowed > 1 {
                 self.push_tasks(by, cpu, self.class_of(task), now);
             }
@@ -195,6 +208,23 @@ mod tests {
             v4.13..v5.5: false
             v5.18..v7.3: true"#]]
         .assert_eq(&nice("1x1x1 | 0[idle:a* b]", "b", 1));
+    }
+
+    #[test]
+    fn a_task_that_becomes_real_time_does_not_make_room_for_itself_among_equals() {
+        let becomes = |priority: u8| {
+            asked("1x1x2 | 0[rt* b] 1[]", move |drawn| {
+                set_policy(drawn, "rt", Policy::Fifo(10));
+                let (rt, b) = (drawn.task("rt"), drawn.task("b"));
+                // Bound, so it would be queued before an equal one that can move when it wakes.
+                let entry = drawn.sched.task_mut(b);
+                (entry.allowed, entry.nr_cpus_allowed) = (schedlab_topology::CpuMask::one(2, CPU).into(), 1);
+                assert_eq!(drawn.sched.rqs[CPU].curr, Curr::Task(rt));
+                drawn.sched.set_policy(CPU, b, Policy::Fifo(priority), NOW);
+            })
+        };
+        expect!["v4.13..v7.3: false"].assert_eq(&becomes(10));
+        expect!["v4.13..v7.3: true"].assert_eq(&becomes(11));
     }
 
     /// Up to 7.2 the entities of the root are counted, which is the group alone, in 7.3 the tasks.
