@@ -55,6 +55,7 @@ features! {
     SmtSkipPrev "SMT_SKIP_PREV" "The sibling scan leaves out the previous CPU itself." "select_idle_smt(), v6.1" [0 0 0 1 1 1 1 1];
     SmtLlcSpan "SMT_LLC_SPAN" "The sibling scan stays inside the span of the LLC domain." "select_idle_smt(), v5.18; not v6.3" [0 0 1 1 0 1 1 1];
     IdleCoreMaskAllowed "IDLE_CORE_MASK_ALLOWED" "The fall-back of the core search tests the allowed mask, not the remaining scan mask." "select_idle_core(), v5.18" [0 0 1 0 0 0 0 0];
+    EmptyScanKeepsCores "EMPTY_SCAN_KEEPS_CORES" "A search in a cache in which the task may use no CPU does not clear its flag of idle cores." "select_idle_cpu(), v7.2" [0 0 0 0 0 0 0 1];
     SisAvgCpu "SIS_AVG_CPU" "The idle search is skipped when idle times are shorter than a search." "select_idle_cpu(), features.h, v4.13" [0 0 0 0 0 0 0 0];
     SisProp "SIS_PROP" "The idle search is bounded in proportion to the average idle time." "select_idle_cpu(), features.h, v4.13" [1 1 1 0 0 0 0 0];
     SisUtil "SIS_UTIL" "The idle search is bounded by the utilisation of the cache's span." "select_idle_cpu(), features.h, v6.0" [0 0 0 1 1 1 1 1];

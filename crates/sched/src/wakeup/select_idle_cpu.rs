@@ -122,6 +122,9 @@ impl Search<'_> {
         effects: &mut Effects,
     ) -> Result<(CpuId, Reason), Reason> {
         let mut cpus = llc.span.and(self.allowed);
+        if cpus.is_empty() && self.view.kernel().has(Feature::EmptyScanKeepsCores) {
+            return Err(Reason::NoIdleCpu);
+        }
         let mut fallback = None;
         let cluster = self.cluster(llc);
         // v5.12 and v5.13 begin with the core of the target itself.
@@ -223,6 +226,18 @@ mod tests {
             v4.13..v5.5: cpu 0, IDLE_CPU, examined 3
             v5.18: cpu 0, IDLE_CPU, examined 2
             v6.1..v7.3: cpu 0, IDLE_CPU, examined 2, remote"#]],
+        );
+    }
+
+    #[test]
+    fn a_cache_in_which_a_task_may_run_nowhere_keeps_its_flag_of_idle_cores_in_v7_2() {
+        check_all(
+            "2x1x2x2 | 0[waker*] 4[a*] llc1{cores}",
+            "wake x prev=4 waker=waker allowed=1,2",
+            expect![[r#"
+                v4.13..v5.18: cpu 1, FALLBACK, examined 0, no idle core
+                v6.1..v6.12: cpu 1, FALLBACK, examined 0, no idle core, remote
+                v7.2..v7.3: cpu 1, FALLBACK, examined 0, remote"#]],
         );
     }
 
