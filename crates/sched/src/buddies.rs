@@ -96,7 +96,8 @@ mod tests {
     use schedlab_topology::CpuId;
 
     use crate::drawing::{NOW, by_kernel, draw};
-    use crate::{Curr, NICE_0_LOAD, SeId, TgId};
+    use crate::lab::Lab;
+    use crate::{Curr, NICE_0_LOAD, NewTask, SeId, TgId};
 
     #[test]
     fn a_group_stays_the_next_buddy_as_one_of_its_tasks_follows_another_or_not() {
@@ -118,5 +119,33 @@ mod tests {
             )
         };
         expect!["v4.13..v7.3: root false, group false"].assert_eq(&by_kernel("", marked));
+    }
+
+    #[test]
+    fn v7_2_forgets_a_preferred_idle_task_that_makes_way_but_no_group() {
+        let cleared = |grouped: bool| {
+            move |kernel: &str| {
+                let mut lab = Lab::new(kernel, "1x1x8").without_ticks();
+                let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), lab.time());
+                let spec = if grouped { NewTask { tg, ..lab.spec() } } else { lab.spec() };
+                let background = lab.fork("background", 0, spec);
+                let a = lab.hog("a", 0);
+                if grouped {
+                    lab.sched.set_idle_group(tg, true, lab.time());
+                } else {
+                    lab.sched.set_policy(CpuId(0), background, crate::Policy::Idle, lab.time());
+                }
+                lab.sched.rqs[CpuId(0)].need_resched = crate::NeedResched::default();
+                assert_eq!(lab.running(0), "background", "{kernel}");
+                let se = if grouped { lab.sched.tg(tg).se[0] } else { SeId(background.0) };
+                let root = lab.sched.root_cfs_id(CpuId(0));
+                lab.sched.cfs_mut(root).next = Some(se);
+                let decision = lab.sched.check_preempt(CpuId(0), a, crate::wf::TTWU);
+                lab.sched.apply_preempt(CpuId(0), &decision);
+                lab.sched.cfs(root).next.is_none()
+            }
+        };
+        assert_eq!(["v7.2", "v6.12"].map(cleared(false)), [true, false]);
+        assert_eq!(["v7.2", "v6.12"].map(cleared(true)), [false, false]);
     }
 }

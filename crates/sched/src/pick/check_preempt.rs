@@ -265,7 +265,8 @@ impl Sched {
                 if form != WakeupPreempt::Vruntime && form != WakeupPreempt::Pick {
                     then.cancel = Some(se);
                 }
-                if form == WakeupPreempt::PickOrLower {
+                // The kernel looks for the mark in the running task's own queue, whatever the level is.
+                if form == WakeupPreempt::PickOrLower && se.is_task() {
                     then.clear_buddies = Some(se);
                 }
                 return Ok(self.fair(Reason::PreemptSchedIdle).with(then));
