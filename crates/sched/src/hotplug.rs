@@ -87,8 +87,8 @@ impl Sched {
     ///
     /// Kernel: sched_cpu_starting(), kernel/sched/core.c, v6.12.
     pub fn cpu_starting(&mut self, cpu: CpuId) {
-        self.rqs[cpu].online = true;
         self.update_max_interval();
+        self.rqs[cpu].online = true;
     }
 
     /// A CPU takes tasks again; balancing reaches it when domains are rebuilt.

@@ -143,7 +143,7 @@ impl Sched {
             nohz_idle_cpus: CpuMask::new(nr_cpus),
             nohz_needs_update: false,
             nohz_balancing: None,
-            max_load_balance_interval: max_load_balance_interval(kernel, active.weight()),
+            max_load_balance_interval: max_load_balance_interval(kernel, active.weight() - 1),
             leaving: Vec::new(),
             sched_cache: SchedCache::default(),
             group_sums: None,
@@ -267,11 +267,12 @@ impl Sched {
     }
 }
 
-/// The more CPUs balance, the less often each of them does.
+/// The more CPUs balance, the less often each of them does. A CPU that comes online is not counted yet, so after boot the
+/// last one is missing. Nothing updates it on a machine with one CPU.
 ///
 /// Kernel: update_max_interval(), kernel/sched/fair.c, v6.12.
 fn max_load_balance_interval(kernel: &Kernel, nr_online: usize) -> u64 {
-    (kernel.tunables.hz * nr_online as u64 / 10).max(1)
+    (kernel.tunables.hz * nr_online.max(1) as u64 / 10).max(1)
 }
 
 /// The seed of one CPU: the machine's seed, mixed by the finaliser of splitmix64; never 0.

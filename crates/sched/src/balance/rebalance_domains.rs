@@ -229,7 +229,7 @@ mod tests {
             "1x1x2 | 0[idle:a*] 1[]",
             IdleType::NotIdle,
             expect![[r#"
-                v4.13..v5.5: 0[a*] 1[], next in 32
+                v4.13..v5.5: 0[a*] 1[], next in 25
                 v5.18..v7.3: 0[a*] 1[], next in 1"#]],
         );
     }
