@@ -32,7 +32,7 @@ pub(crate) struct Event {
 }
 
 /// Words of state, as in `lab.h`.
-pub(crate) const WORDS: usize = 36;
+pub(crate) const WORDS: usize = 44;
 /// Words of a mask of CPUs: 256 of them.
 pub(crate) const MASK_WORDS: usize = 4;
 

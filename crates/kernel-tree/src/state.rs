@@ -24,7 +24,7 @@ states! {
         cpu, on_rq, sched_delayed, on_cpu, vruntime, deadline, slice, sum_exec_runtime, vlag, load_avg, util_avg,
         runnable_avg, last_update_time, recent_used_cpu, wakee_flips, wake_cpu, se_on_rq, prio, util_est,
         dl_runtime, dl_deadline, dl_throttled, load_sum, util_sum, weight,
-        dl_timer_cpu, inactive_timer_cpu,
+        dl_timer_cpu, inactive_timer_cpu, vprot,
     }
     /// A CPU, its run queue and the state that its LLC shares. `vruntime` is the queue's `zero_vruntime` or
     /// `min_vruntime`.
@@ -32,7 +32,7 @@ states! {
         nr_running, clock, clock_task, clock_pelt, avg_idle, idle_stamp, next_balance, load_avg, util_avg, runnable_avg,
         cpu_capacity, max_idle_balance_cost, weight, vruntime, h_load, last_h_load_update, nr_idle_scan, has_idle_cores,
         overloaded, rt_util_avg, dl_util_avg, balance_idle_scan, avg_age, hrtick, irq_util_avg, load_sum,
-        util_sum, removed, removed_load, misfit_task_load, h_nr_queued,
+        util_sum, removed, removed_load, misfit_task_load, h_nr_queued, vruntime_sum, next,
     }
     /// A domain of a CPU. `groups` counts them.
     DomainState {
@@ -45,6 +45,6 @@ states! {
         vlag, sched_delayed, rel_deadline, slice, throttled, runtime_remaining,
         period_at, on_list, h_load, load_sum, util_sum, queue_load_sum, queue_util_sum, load_avg_contrib, propagate,
         prop_runnable_sum, removed, removed_load, throttle_count, h_nr_queued, pool,
-        period_timer_cpu, slack_timer_cpu, last_update_tg_load_avg, list_at,
+        period_timer_cpu, slack_timer_cpu, last_update_tg_load_avg, list_at, zero_vruntime, vruntime_sum, next,
     }
 }

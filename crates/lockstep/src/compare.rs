@@ -130,6 +130,7 @@ impl Pair {
                 ("cfs removed.load_avg", theirs.removed_load, cfs.removed.load_avg),
                 ("misfit_task_load", theirs.misfit_task_load, rq.misfit_task_load),
                 ("h_nr_queued", theirs.h_nr_queued, u64::from(cfs.h_nr_queued)),
+                ("vruntime of next", theirs.next, cfs.next.map_or(0, |next| self.sched.se(next).vruntime)),
                 ("last_h_load_update", theirs.last_h_load_update, cfs.last_h_load_update.get()),
             ],
         );
@@ -152,7 +153,13 @@ impl Pair {
             all.numbers(&|| "the machine".to_string(), &[("overloaded", theirs.overloaded, ours)]);
         }
         if self.zero_vruntime {
-            all.numbers(&of, &[("zero_vruntime", theirs.vruntime, cfs.zero_vruntime)]);
+            all.numbers(
+                &of,
+                &[
+                    ("zero_vruntime", theirs.vruntime, cfs.zero_vruntime),
+                    ("sum of vruntimes", theirs.vruntime_sum, cfs.avg_vruntime as u64),
+                ],
+            );
         }
         let cut = &self.sched.domains.per_cpu[cpu];
         let shared = |of: SharedId| &self.sched.domains.shared[of.0 as usize];
@@ -246,8 +253,12 @@ impl Pair {
                         relative(se.deadline, se.vruntime),
                     ),
                     ("slice", theirs.slice, se.slice),
+                    ("vlag", theirs.vlag, se.vlag as u64),
                 ],
             );
+            if self.runs(number) {
+                all.numbers(&of, &[("vprot", theirs.vprot, se.vprot)]);
+            }
         }
     }
 
@@ -299,12 +310,15 @@ impl Pair {
                 ("removed.load_avg", theirs.removed_load, queue.removed.load_avg),
                 ("throttle_count", theirs.throttle_count, queue.throttle_count.into()),
                 ("h_nr_queued", theirs.h_nr_queued, queue.h_nr_queued.into()),
+                ("vruntime of next", theirs.next, queue.next.map_or(0, |next| self.sched.se(next).vruntime)),
             ],
         );
         if self.sched.kernel.rules.policy == FairPolicy::Eevdf {
             all.numbers(
                 &of,
                 &[
+                    ("zero_vruntime", theirs.zero_vruntime, queue.zero_vruntime),
+                    ("sum of vruntimes", theirs.vruntime_sum, queue.avg_vruntime as u64),
                     ("deadline", theirs.deadline, se.deadline),
                     ("vlag", theirs.vlag, se.vlag as u64),
                     ("sched_delayed", theirs.sched_delayed, u64::from(se.sched_delayed)),

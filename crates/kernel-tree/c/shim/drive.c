@@ -183,6 +183,7 @@ void lab_yield(int cpu)
 {
 	lab_enter(cpu);
 	yield();
+	lab_idles();
 	lab_settle();
 }
 

@@ -67,7 +67,7 @@ int lab_nr_running(int cpu);
 lab_u64 lab_switches(void);
 
 /* State for comparisons: see state.c for what stands where. */
-enum { LAB_TASK_WORDS = 28, LAB_CPU_WORDS = 36, LAB_DOMAIN_WORDS = 12, LAB_GROUP_WORDS = 36 };
+enum { LAB_TASK_WORDS = 28, LAB_CPU_WORDS = 36, LAB_DOMAIN_WORDS = 12, LAB_GROUP_WORDS = 44 };
 void lab_state_task(int task, lab_u64 *out);
 void lab_state_cpu(int cpu, lab_u64 *out);
 int lab_state_domain(int cpu, int level, lab_u64 *out, unsigned long *span); /* 0: there is none */

@@ -11,7 +11,7 @@
 enum { T_CPU, T_ON_RQ, T_DELAYED, T_ON_CPU, T_VRUNTIME, T_DEADLINE, T_SLICE, T_SUM_EXEC, T_VLAG, T_LOAD_AVG, T_UTIL_AVG,
        T_RUNNABLE_AVG, T_LAST_UPDATE, T_RECENT_USED, T_WAKEE_FLIPS, T_WAKE_CPU, T_SE_ON_RQ, T_PRIO, T_UTIL_EST,
        T_DL_RUNTIME, T_DL_DEADLINE, T_DL_THROTTLED, T_LOAD_SUM, T_UTIL_SUM, T_WEIGHT,
-       T_DL_TIMER_CPU, T_INACTIVE_TIMER_CPU };
+       T_DL_TIMER_CPU, T_INACTIVE_TIMER_CPU, T_VPROT };
 
 /* The CPU on which a timer is set, or was last. */
 static int timer_cpu(struct hrtimer *timer)
@@ -60,6 +60,9 @@ void lab_state_task(int id, u64 *o)
 	o[T_SLICE] = se->slice;
 	o[T_VLAG] = se->vlag;
 #endif
+#if AT_LEAST(7, 0)
+	o[T_VPROT] = se->vprot;
+#endif
 }
 
 /* The domain whose CPUs share what idle searches know: from 7.2 on one with all capacities, else the LLC. */
@@ -68,6 +71,18 @@ struct sched_domain *lab_searched(int cpu)
 	struct sched_domain *asym = rcu_dereference_raw(per_cpu(sd_asym_cpucapacity, cpu));
 
 	return asym && asym->shared ? asym : rcu_dereference_raw(per_cpu(sd_llc, cpu));
+}
+
+/* The sum of weighted virtual times that tells who may run; 0 under CFS. */
+static u64 vruntime_sum(struct cfs_rq *q)
+{
+#if AT_LEAST(7, 0)
+	return q->sum_w_vruntime;
+#elif AT_LEAST(6, 6)
+	return q->avg_vruntime;
+#else
+	return 0;
+#endif
 }
 
 static unsigned int h_nr(struct cfs_rq *q)
@@ -82,7 +97,7 @@ static unsigned int h_nr(struct cfs_rq *q)
 enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STAMP, C_NEXT_BALANCE, C_LOAD_AVG, C_UTIL_AVG,
        C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES,
        C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG, C_LOAD_SUM,
-       C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR };
+       C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR, C_SUM, C_NEXT };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -132,6 +147,8 @@ void lab_state_cpu(int cpu, u64 *o)
 	o[C_REMOVED_LOAD] = rq->cfs.removed.load_avg;
 	o[C_MISFIT] = rq->misfit_task_load;
 	o[C_H_NR] = h_nr(&rq->cfs);
+	o[C_SUM] = vruntime_sum(&rq->cfs);
+	o[C_NEXT] = rq->cfs.next ? rq->cfs.next->vruntime : 0;
 	if (hrtimer_is_queued(&rq->hrtick_timer))
 		o[C_HRTICK] = hrtimer_get_expires(&rq->hrtick_timer);
 	if (searched && searched->shared)
@@ -178,7 +195,7 @@ enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LO
        G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT,
        G_ON_LIST, G_H_LOAD, G_LOAD_SUM, G_UTIL_SUM, G_Q_LOAD_SUM, G_Q_UTIL_SUM, G_CONTRIB, G_PROPAGATE, G_PROP_SUM, G_REMOVED,
        G_REMOVED_LOAD, G_THROTTLE_COUNT, G_H_NR, G_POOL, G_PERIOD_CPU, G_SLACK_CPU,
-       G_TG_LOAD_AT, G_LIST_AT };
+       G_TG_LOAD_AT, G_LIST_AT, G_ZERO, G_SUM, G_NEXT };
 
 /* Its place among the queues whose averages are updated, from 1; 0 if it is not among them. */
 static int list_at(struct cfs_rq *q)
@@ -245,6 +262,13 @@ void lab_state_group(int group, int cpu, u64 *o)
 	o[G_H_NR] = h_nr(q);
 	o[G_POOL] = tg->cfs_bandwidth.runtime;
 	o[G_LIST_AT] = list_at(q);
+	o[G_SUM] = vruntime_sum(q);
+	o[G_NEXT] = q->next ? q->next->vruntime : 0;
+#ifdef LAB_ZERO_VRUNTIME
+	o[G_ZERO] = q->zero_vruntime;
+#else
+	o[G_ZERO] = q->min_vruntime;
+#endif
 	o[G_PERIOD_CPU] = timer_cpu(&tg->cfs_bandwidth.period_timer);
 	o[G_SLACK_CPU] = timer_cpu(&tg->cfs_bandwidth.slack_timer);
 }
