@@ -323,6 +323,33 @@ mod tests {
     }
 
     #[test]
+    fn an_unthrottled_queue_lists_those_above_only_if_one_of_them_is_throttled() {
+        let listed = |throttled: bool| {
+            let mut drawn = draw("v5.10", "1x1x1 | 0[]");
+            let sched = &mut drawn.sched;
+            let [(_, a), (_, b), (c_group, c), _] = forked_groups(sched);
+            let root = sched.root_cfs_id(CpuId(0));
+            sched.bandwidth_used = true;
+            sched.cfs_mut(a).throttled = throttled;
+            let running = NewTask::plain(1);
+            let task = sched.new_task(&NewTask { tg: c_group, ..running }, None, NOW);
+            let decided = sched.decide_fork(task, CpuId(0), NOW, None);
+            sched.apply_fork(task, decided.cpu, NOW);
+            // As if c had been throttled with its task, and all levels had left the list.
+            sched.cfs_mut(c).throttled = true;
+            sched.cfs_mut(c).throttle_count = 1;
+            while let Some(&queue) = sched.rqs[CpuId(0)].leaf_cfs_rqs.first() {
+                sched.list_del_leaf_cfs_rq(queue);
+            }
+            sched.unthrottle_cfs_rq(c);
+            let list = sched.rqs[CpuId(0)].leaf_cfs_rqs.iter();
+            let names = [(root, 'r'), (a, 'a'), (b, 'b'), (c, 'c')];
+            list.map(|cfs| names.iter().find(|(known, _)| known == cfs).unwrap().1).collect::<String>()
+        };
+        assert_eq!([listed(false), listed(true)], ["c", "car"]);
+    }
+
+    #[test]
     fn the_levels_above_are_listed_until_the_branch_is_complete() {
         let mut drawn = draw("v5.10", "1x1x1 | 0[]");
         let sched = &mut drawn.sched;

@@ -136,7 +136,7 @@ impl Sched {
 
     /// Whether throttled queues are among those whose averages are updated.
     #[inline]
-    fn lists_throttled(&self) -> bool {
+    pub(crate) fn lists_throttled(&self) -> bool {
         self.bandwidth_used && self.kernel.has(Feature::ThrottledLists)
     }
 

@@ -414,9 +414,6 @@ impl Sched {
         }
         if !per_task && self.cfs(cfs).load.weight > 0 {
             self.rejoin_queues(cfs);
-            if self.kernel.has(Feature::ThrottledLists) {
-                self.list_all_above(self.tg(tg).se[cpu.index()]);
-            }
         }
         if self.rqs[cpu].curr == Curr::Idle && self.cfs(self.root_cfs_id(cpu)).nr_queued > 0 {
             self.resched_now(cpu);
@@ -465,6 +462,7 @@ impl Sched {
         let all = delta.queued;
         let mut level = Some(self.tg(tg).se[cpu.index()]);
         let mut joining = true;
+        let lists = self.lists_throttled();
         while let Some(se) = level {
             let above = self.cfs_rq_of(se);
             if joining && self.se(se).sched_delayed {
@@ -474,6 +472,9 @@ impl Sched {
                 joining = false;
             }
             if joining {
+                if lists && self.cfs(above).nr_queued > 0 {
+                    self.list_add_leaf_cfs_rq(above);
+                }
                 self.enqueue_entity(above, se, EnqueueFlags { wakeup: true, ..EnqueueFlags::default() });
             } else {
                 self.update_load_avg(above, se, UpdateFlags::UPDATE_TG);
@@ -487,7 +488,13 @@ impl Sched {
             queue.h_nr_runnable += delta.runnable;
             queue.h_nr_idle += delta.idle;
             if queue.throttled {
+                if lists {
+                    self.list_all_above(se);
+                }
                 return;
+            }
+            if !joining && lists && queue.throttle_count > 0 {
+                self.list_add_leaf_cfs_rq(above);
             }
             level = self.se(se).parent;
         }
