@@ -384,6 +384,7 @@ impl Sched {
         {
             self.touch_cfs_task(cpu, task);
             self.hrtick_start_fair(cpu, task);
+            self.update_misfit_status(cpu, Some(task));
         }
     }
 

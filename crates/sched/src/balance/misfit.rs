@@ -64,8 +64,9 @@ mod tests {
     use expect_test::expect;
     use schedlab_topology::{CpuId, CpuMask};
 
+    use crate::Deactivate;
     use crate::balance::drawings::{Pass, check_kernels};
-    use crate::drawing::{by_kernel, draw};
+    use crate::drawing::{NOW, by_kernel, draw};
 
     #[test]
     fn a_large_task_on_a_small_cpu_is_noted() {
@@ -82,6 +83,22 @@ mod tests {
             format!("{noted:?}, then {}", drawn.sched.rqs[CpuId(0)].misfit_task_load)
         };
         expect!["v4.13..v7.3: [1023, 0], then 0"].assert_eq(&by_kernel("", noted));
+    }
+
+    #[test]
+    fn a_task_that_is_picked_again_is_noted_again_up_to_v6_11() {
+        let noted = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x4:capacity=0-1/446 | 0[a*]");
+            let a = drawn.task("a");
+            drawn.sched.task_mut(a).se.avg.util_avg = 400;
+            drawn.sched.schedule(CpuId(0), Deactivate::Preempted, NOW);
+            format!("{}", drawn.sched.rqs[CpuId(0)].misfit_task_load > 0)
+        };
+        expect![[r#"
+            v4.13: false
+            v5.5..v6.10: true
+            v6.12..v7.3: false"#]]
+        .assert_eq(&by_kernel("", noted));
     }
 
     #[test]
