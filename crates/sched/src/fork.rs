@@ -42,10 +42,12 @@ impl Sched {
         let mut task = Task::new(spec, cpu);
         if let Some(parent) = parent {
             // The rest of task_struct is copied, wakee statistics with it. The parameters of a deadline task are
-            // cleared (__dl_clear_params()), but what is left of its runtime, and until when, is not.
+            // cleared (__dl_clear_params()), but what is left of its runtime, and until when, is not. Until when it is
+            // protected from preemption counts if it becomes fair while it runs.
             let parent = self.task(parent);
             task.dl_runtime = parent.dl_runtime;
             task.dl_deadline = parent.dl_deadline;
+            task.se.vprot = parent.se.vprot;
             task.wakee_flips = parent.wakee_flips;
             task.wakee_flip_decay = parent.wakee_flip_decay;
             task.last_wakee = parent.last_wakee;
@@ -161,5 +163,20 @@ impl Task {
             throttled: false,
             wake_flags: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lab::Lab;
+
+    #[test]
+    fn a_child_has_the_mark_of_protection_of_its_parent() {
+        let mut lab = Lab::new("v7.2", "1x1x1");
+        let parent = lab.hog("parent", 0);
+        lab.sched.task_mut(parent).se.vprot = 4_000_000;
+        let (spec, now) = (lab.spec(), lab.time());
+        let child = lab.sched.new_task(&spec, Some(parent), now);
+        assert_eq!(lab.sched.task(child).se.vprot, 4_000_000);
     }
 }
