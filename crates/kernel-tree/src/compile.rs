@@ -106,6 +106,7 @@ fn plain_flags(build: &Build<'_>) -> Vec<String> {
     for (name, file, word) in [
         ("LAB_SCHED_CGROUP_FORK", "include/linux/sched/task.h", "sched_cgroup_fork"),
         ("LAB_ZERO_VRUNTIME", "kernel/sched/sched.h", "zero_vruntime"),
+        ("LAB_SCHED_CACHE", "kernel/sched/fair.c", "sched_cache_exit_mm"),
     ] {
         if build.tree.mentions(file, word) {
             flags.push(format!("-D{name}"));

@@ -162,6 +162,11 @@ impl Kernel {
         self.raw.lab_sleeps(task.0 as c_int);
     }
 
+    /// The task is on its way out: `PF_EXITING`.
+    pub fn exiting(&mut self, task: KernelTask) {
+        self.raw.lab_exiting(task.0 as c_int);
+    }
+
     /// Sets the CPU that a task used before its current one.
     pub fn set_recent_used_cpu(&mut self, task: KernelTask, cpu: CpuId) {
         self.raw.lab_recent_cpu(task.0 as c_int, self.at(cpu));

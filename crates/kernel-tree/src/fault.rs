@@ -7,7 +7,10 @@ use std::process::Command;
 
 use crate::tools::run;
 
-/// A `BUG()`, a lock taken twice, a function that the library lacks, or a driver's request for something that does not
+/// Names of loaded libraries begin so.
+pub(crate) const LIBRARY: &str = "schedlab-kernel-";
+
+/// A `BUG()`, a division by zero, a lock taken twice, a function that the library lacks, or a driver's request for something that does not
 /// exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(String);
@@ -42,17 +45,28 @@ pub(crate) fn raise(text: &str, at: usize) -> ! {
     resume_unwind(Box::new(Fault(sentence)))
 }
 
-/// File, line and function of an address.
-fn place(at: usize) -> Option<String> {
+/// Whether an address is in the code of a library.
+pub(crate) fn in_library(at: usize) -> bool {
+    mapped(at).is_some_and(|(file, _)| file.contains(LIBRARY))
+}
+
+/// The file that is mapped at an address, and where it begins.
+fn mapped(at: usize) -> Option<(String, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
     let start = |line: &str| usize::from_str_radix(line.split(['-', ' ']).next()?, 16).ok();
     let end = |line: &str| usize::from_str_radix(line.split(['-', ' ']).nth(1)?, 16).ok();
     let holds = |line: &&str| start(line).is_some_and(|s| s <= at) && end(line).is_some_and(|e| at < e);
     let file = maps.lines().find(holds)?.split_whitespace().nth(5)?;
     let base = maps.lines().filter(|line| line.ends_with(file)).filter_map(start).min()?;
+    Some((file.to_string(), base))
+}
+
+/// File, line and function of an address.
+fn place(at: usize) -> Option<String> {
+    let (file, base) = mapped(at)?;
     // The call is just before the address to which it returns.
     let mut command = Command::new("addr2line");
-    let words = run(command.args(["-f", "-e", file, &format!("{:#x}", at - base - 1)]), "the place").ok()?;
+    let words = run(command.args(["-f", "-e", &file, &format!("{:#x}", at - base - 1)]), "the place").ok()?;
     let (function, line) = words.trim().split_once('\n')?;
     let line = line.trim_start_matches("./");
     let line = ["/kernel/", "/lib/", "/include/"]

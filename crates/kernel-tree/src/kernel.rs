@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use schedlab_topology::{CpuId, CpuMask};
 
 use crate::raw::{MASK_WORDS, Raw};
-use crate::{CpuState, DomainState, GroupState, TaskState};
+use crate::{CpuState, DomainState, GroupState, ProcessState, TaskState};
 
 /// A task of a kernel, by the order of forks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -220,12 +220,18 @@ impl Kernel {
         self.raw.lab_nohz_exit(self.at(cpu));
     }
 
-    /// An idle CPU leaves: `sched_cpu_deactivate()`, and with the next work of its stopper `sched_cpu_dying()`.
+    /// A CPU begins to leave: `sched_cpu_deactivate()`. From 5.11 on it pushes away what it runs, each task as it switches to it.
     ///
     /// # Errors
-    /// The kernel's error number: the CPU is busy, or deadline tasks need it.
+    /// The kernel's error number: deadline tasks need the CPU.
     pub fn offline(&mut self, cpu: CpuId) -> Result<(), i32> {
         done(self.raw.lab_offline(self.at(cpu)))
+    }
+
+    /// The CPU is ready to leave: with the next work of its stopper it is down, by `sched_cpu_dying()`. Up to 5.10 this
+    /// moves what it has to run.
+    pub fn take_down(&mut self, cpu: CpuId) {
+        self.raw.lab_take_down(self.at(cpu));
     }
 
     /// The CPU returns.
@@ -236,6 +242,17 @@ impl Kernel {
     /// A hypervisor takes this many ns from a CPU, which sees that when it next reads its clock.
     pub fn steal(&mut self, cpu: CpuId, ns: u64) {
         self.raw.lab_steal(self.at(cpu), ns);
+    }
+
+    /// A task becomes a thread of a process, as when it was forked or has executed another program. Until then it
+    /// belongs to none. A kernel thread stays so.
+    pub fn join_process(&mut self, task: KernelTask, process: u32) {
+        self.raw.lab_join_process(task.0 as c_int, process as c_int);
+    }
+
+    /// Turns cache-aware balancing (`SCHED_CACHE`) on or off; it is on after boot. Returns false if the kernel has none.
+    pub fn set_sched_cache(&mut self, on: bool) -> bool {
+        self.raw.lab_sched_cache(on.into()) != 0
     }
 
     /// `set_user_nice()`.
@@ -336,6 +353,11 @@ impl Kernel {
     /// The state of a group on a CPU.
     pub fn group_state(&self, group: GroupId, cpu: CpuId) -> GroupState {
         GroupState::of(self.raw.group(group.0 as c_int, self.at(cpu)))
+    }
+
+    /// The state of a process, with its time on a CPU.
+    pub fn process_state(&self, process: u32, cpu: CpuId) -> ProcessState {
+        ProcessState::of(self.raw.process(process as c_int, self.at(cpu)))
     }
 }
 

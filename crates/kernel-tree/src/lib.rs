@@ -42,6 +42,8 @@ mod overlay;
 mod raw;
 mod state;
 mod tools;
+#[allow(unsafe_code)]
+mod trap;
 mod tree;
 
 pub use cache::{Built, Cache, Kept};
@@ -50,5 +52,5 @@ pub use error::Error;
 pub use fault::{Fault, guarded};
 pub use kernel::{Curr, GroupId, Kernel, KernelTask, Pending};
 pub use library::Library;
-pub use state::{CpuState, DomainState, GroupState, TaskState};
+pub use state::{CpuState, DomainState, GroupState, ProcessState, TaskState};
 pub use tree::Tree;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use schedlab_topology::{NodeId, Topology};
 
-use crate::{Built, Error, Kernel, raw};
+use crate::fault::LIBRARY;
+use crate::{Built, Error, Kernel, raw, trap};
 
 /// A library that can be booted any number of times.
 #[derive(Clone, Debug)]
@@ -37,7 +38,8 @@ impl Library {
     pub fn boot(&self, machine: &Topology) -> Result<Kernel, Error> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let copy = std::env::temp_dir().join(format!("schedlab-kernel-{}-{number}.so", std::process::id()));
+        let copy = std::env::temp_dir().join(format!("{LIBRARY}{}-{number}.so", std::process::id()));
+        trap::catch();
         let raw = raw::private_copy(&self.file, &copy)?;
         let of = |f: &dyn Fn(&schedlab_topology::Cpu) -> usize| -> Vec<c_int> {
             machine.cpus().map(|(_, cpu)| f(cpu) as c_int).collect()

@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Every file, by its name below the overlay's folder.
-pub(crate) const FILES: [(&str, &str); 48] = files![
+pub(crate) const FILES: [(&str, &str); 49] = files![
     "arch/Kconfig",
     "arch/Kconfig.debug",
     "arch/schedlab.config",
@@ -52,13 +52,21 @@ pub(crate) const FILES: [(&str, &str); 48] = files![
     "shim/lab.lds.S",
     "shim/machine.c",
     "shim/memory.c",
+    "shim/process.c",
     "shim/shim.h",
     "shim/state.c",
 ];
 
 /// Files of the shim that are compiled with the tree's headers.
-pub(crate) const SHIM: [&str; 6] =
-    ["shim/memory.c", "shim/machine.c", "shim/boot.c", "shim/drive.c", "shim/engine.c", "shim/state.c"];
+pub(crate) const SHIM: [&str; 7] = [
+    "shim/memory.c",
+    "shim/machine.c",
+    "shim/boot.c",
+    "shim/process.c",
+    "shim/drive.c",
+    "shim/engine.c",
+    "shim/state.c",
+];
 
 /// Whether the overlay has a header with this name, which then replaces the tree's generic one.
 pub(crate) fn has_header(name: &str) -> bool {

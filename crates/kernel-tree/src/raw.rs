@@ -97,8 +97,12 @@ functions! {
     lab_nohz_enter: fn(cpu: c_int);
     lab_nohz_exit: fn(cpu: c_int);
     lab_offline: fn(cpu: c_int) -> c_int;
+    lab_take_down: fn(cpu: c_int);
     lab_online: fn(cpu: c_int);
     lab_steal: fn(cpu: c_int, ns: u64);
+    lab_join_process: fn(task: c_int, process: c_int);
+    lab_sched_cache: fn(on: c_int) -> c_int;
+    lab_exiting: fn(task: c_int);
     lab_nice: fn(cpu: c_int, task: c_int, nice: c_int);
     lab_policy: fn(cpu: c_int, task: c_int, policy: c_int, nice_or_prio: c_int, runtime: u64, deadline: u64, period: u64) -> c_int;
     lab_group: fn(parent: c_int, shares: u64) -> c_int;
@@ -143,6 +147,7 @@ functions! {
     lab_state_cpu: fn(c_int, *mut u64);
     lab_state_domain: fn(c_int, c_int, *mut u64, *mut u64) -> c_int;
     lab_state_group: fn(c_int, c_int, *mut u64);
+    lab_state_process: fn(c_int, c_int, *mut u64);
 }
 
 impl Drop for Raw {
@@ -272,6 +277,14 @@ impl Raw {
         let mut words = [0; WORDS];
         // SAFETY: as above.
         unsafe { (self.lab_state_group)(group, cpu, words.as_mut_ptr()) };
+        words
+    }
+
+    /// State words of a process, with its time on a CPU.
+    pub(crate) fn process(&self, process: c_int, cpu: c_int) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        // SAFETY: as above.
+        unsafe { (self.lab_state_process)(process, cpu, words.as_mut_ptr()) };
         words
     }
 }

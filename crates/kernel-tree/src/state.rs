@@ -24,20 +24,21 @@ states! {
         cpu, on_rq, sched_delayed, on_cpu, vruntime, deadline, slice, sum_exec_runtime, vlag, load_avg, util_avg,
         runnable_avg, last_update_time, recent_used_cpu, wakee_flips, wake_cpu, se_on_rq, prio, util_est,
         dl_runtime, dl_deadline, dl_throttled, load_sum, util_sum, weight,
-        dl_timer_cpu, inactive_timer_cpu, vprot,
+        dl_timer_cpu, inactive_timer_cpu, vprot, preferred_llc, pref_llc_queued,
     }
     /// A CPU, its run queue and the state that its LLC shares. `vruntime` is the queue's `zero_vruntime` or
-    /// `min_vruntime`.
+    /// `min_vruntime`. `llc_counts` has a byte for each of eight LLCs.
     CpuState {
         nr_running, clock, clock_task, clock_pelt, avg_idle, idle_stamp, next_balance, load_avg, util_avg, runnable_avg,
         cpu_capacity, max_idle_balance_cost, weight, vruntime, h_load, last_h_load_update, nr_idle_scan, has_idle_cores,
         overloaded, rt_util_avg, dl_util_avg, balance_idle_scan, avg_age, hrtick, irq_util_avg, load_sum,
         util_sum, removed, removed_load, misfit_task_load, h_nr_queued, vruntime_sum, next,
+        nr_llc_running, nr_pref_llc_running, llc_counts, cpu_epoch, cpu_epoch_next, cpu_runtime,
     }
-    /// A domain of a CPU. `groups` counts them.
+    /// A domain of a CPU. `groups` counts them; what follows is of the local group.
     DomainState {
         flags, last_balance, balance_interval, nr_balance_failed, max_newidle_lb_cost, imbalance_pct, imb_numa_nr, groups,
-        imbalance, capacity, min_capacity,
+        imbalance, capacity, min_capacity, max_capacity, next_update,
     }
     /// A group's entity and queue on one CPU, and the group's sum.
     GroupState {
@@ -47,4 +48,7 @@ states! {
         prop_runnable_sum, removed, removed_load, throttle_count, h_nr_queued, pool,
         period_timer_cpu, slack_timer_cpu, last_update_tg_load_avg, list_at, zero_vruntime, vruntime_sum, next,
     }
+    /// From 7.2 on: what a process knows about the caches where it runs, and how long it ran on one CPU. `cpu` is one
+    /// more than the CPU that it prefers, 0 without one.
+    ProcessState { cpu, epoch, next_scan, nr_running_avg, nr_threads, runtime }
 }

@@ -87,6 +87,11 @@ impl Tree {
         self.mentions("kernel/Kconfig.preempt", "config PREEMPT_LAZY")
     }
 
+    /// Whether it has cache-aware balancing in the form that its library can run.
+    pub fn has_sched_cache(&self) -> bool {
+        self.mentions("kernel/sched/fair.c", "sched_cache_exit_mm")
+    }
+
     /// The preemption models that its library can run. A kernel with lazy preemption has only that and full, apart from
     /// the first ones that had it.
     pub fn preempt_models(&self) -> &'static [&'static str] {

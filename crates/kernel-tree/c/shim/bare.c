@@ -56,6 +56,7 @@ W void kvfree_call_rcu(void *head, ul p)
 }
 
 /* Data that is only looked at. */
+W u32 cpu_smt_num_threads = 1;
 W int oops_in_progress, cpuhp_tasks_frozen, tick_nohz_active, node_reclaim_distance = 30;
 W char static_key_initialized = 1;
 W char irq_stat[1 << 16];

@@ -17,6 +17,7 @@
 #include "sched.h"
 #include "shim.h"
 
+extern unsigned int cpu_smt_num_threads;
 struct mm_struct init_mm;
 struct css_set *lab_css_set;
 struct cgroup *lab_cgroup;
@@ -141,6 +142,8 @@ static void set_up_machine(const struct lab_machine *m)
 		for (level = 0; level < NR_NODE_STATES; level++)
 			node_set(node, node_states[level]);
 	}
+	for (cpu = 0; cpu < m->cpus; cpu++)
+		cpu_smt_num_threads = max(cpu_smt_num_threads, cpumask_weight(&lab_masks[0][cpu]));
 	nr_cpu_ids = m->cpus;
 	nr_node_ids = m->nodes;
 }

@@ -171,6 +171,7 @@ void lab_exit(int cpu)
 
 	lab_enter(cpu);
 	id = lab_own(lab_current)->id - 1;
+	lab_leave_process(lab_current);
 	lab_current->__state = TASK_DEAD;
 	schedule();
 	lab_settle();
@@ -393,22 +394,29 @@ static int take_cpu_down(void *unused)
 
 int lab_offline(int cpu)
 {
-	static struct cpu_stop_work take_down[NR_CPUS];
 	int error;
 
 	lab_enter(cpu);
-	if (!is_idle_task(lab_current) || cpu_rq(cpu)->nr_running)
-		return -EBUSY;
 	preempt_count_add(1);
 	__cpumask_set_cpu(cpu, &__cpu_dying_mask);
 	error = sched_cpu_deactivate(cpu);
 	if (error)
 		__cpumask_clear_cpu(cpu, &__cpu_dying_mask);
-	else
-		stop_one_cpu_nowait(cpu, take_cpu_down, NULL, &take_down[cpu]);
+	else if (AT_LEAST(5, 11) && !is_idle_task(lab_current))
+		set_tsk_need_resched(lab_current); /* as the thread that takes the CPU down would do by waiting */
 	preempt_count_sub(1);
 	lab_rcu_flush();
 	return error;
+}
+
+void lab_take_down(int cpu)
+{
+	static struct cpu_stop_work take_down[NR_CPUS];
+
+	lab_enter(cpu);
+	preempt_count_add(1);
+	stop_one_cpu_nowait(cpu, take_cpu_down, NULL, &take_down[cpu]);
+	preempt_count_sub(1);
 }
 
 void lab_online(int cpu)

@@ -361,6 +361,8 @@ void lab_sleeps(int id) { lab_task(id)->__state = TASK_INTERRUPTIBLE; }
 
 void lab_is_stopper(int cpu, int id) { lab_remember(id, cpu_rq(cpu)->stop); }
 
+void lab_exiting(int id) { lab_task(id)->flags |= PF_EXITING; }
+
 void lab_recent_cpu(int id, int cpu) { lab_task(id)->recent_used_cpu = cpu; }
 
 int lab_wake_new_at(int cpu, int id, int at)
@@ -435,6 +437,8 @@ int lab_schedule(int cpu, int how)
 		lab_irqs_off = 1;
 		preempt_schedule_irq();
 	} else {
+		if (how == EXITS)
+			lab_leave_process(p);
 		if (how != YIELDED)
 			p->__state = how == SLEEPS ? TASK_INTERRUPTIBLE : how == EXITS ? TASK_DEAD : TASK_UNINTERRUPTIBLE;
 		schedule();

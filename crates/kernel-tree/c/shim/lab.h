@@ -51,9 +51,13 @@ void lab_softirq(int cpu);
 int lab_stopper(int cpu);                           /* the stopper's work, if it runs; 1: it did */
 void lab_nohz_enter(int cpu);                       /* an idle CPU stops its tick */
 void lab_nohz_exit(int cpu);
-int lab_offline(int cpu);                           /* an idle CPU leaves, with its stopper's next work; or -errno */
+int lab_offline(int cpu);                           /* a CPU begins to leave; or -errno */
+void lab_take_down(int cpu);                        /* it has nothing left to run: the next work of its stopper takes it down */
 void lab_online(int cpu);
 void lab_steal(int cpu, lab_u64 ns);                /* a hypervisor takes time; the CPU sees it when it reads its clock */
+void lab_join_process(int task, int process);       /* as of fork() or exec(); processes are numbers of the driver */
+int lab_sched_cache(int on);                        /* cache-aware balancing; 0: this kernel has none */
+void lab_exiting(int task);
 void lab_nice(int cpu, int task, int nice);
 int lab_policy(int cpu, int task, int policy, int nice_or_prio, lab_u64 runtime, lab_u64 deadline, lab_u64 period);
 int lab_group(int parent, lab_u64 shares);          /* its number, or -1 */
@@ -67,11 +71,12 @@ int lab_nr_running(int cpu);
 lab_u64 lab_switches(void);
 
 /* State for comparisons: see state.c for what stands where. */
-enum { LAB_TASK_WORDS = 28, LAB_CPU_WORDS = 36, LAB_DOMAIN_WORDS = 12, LAB_GROUP_WORDS = 44 };
+enum { LAB_TASK_WORDS = 32, LAB_CPU_WORDS = 40, LAB_DOMAIN_WORDS = 16, LAB_GROUP_WORDS = 44, LAB_PROCESS_WORDS = 6 };
 void lab_state_task(int task, lab_u64 *out);
 void lab_state_cpu(int cpu, lab_u64 *out);
 int lab_state_domain(int cpu, int level, lab_u64 *out, unsigned long *span); /* 0: there is none */
 void lab_state_group(int group, int cpu, lab_u64 *out);
+void lab_state_process(int process, int cpu, lab_u64 *out);
 
 /* For an engine that runs whole workloads: see engine.c. */
 struct lab_event { int kind, a, b, c; };

@@ -72,12 +72,12 @@ void lab_close(void)
 /* ---- per-CPU memory: the static part and a heap behind it, at the same offset on every CPU ---- */
 unsigned long __per_cpu_offset[NR_CPUS];
 extern char __per_cpu_start[], __per_cpu_end[];
-#define HEAP (512ul << 10)
-#define PIECES 16384
-struct piece { unsigned long offset, size; };
-static struct piece live[PIECES], freed[PIECES];
-static int nlive, nfreed;
-static unsigned long heap_used;
+#define HEAP (3ul << 20) /* of address space */
+#define UNIT 16
+static unsigned short units_at[HEAP / UNIT]; /* size of the piece that begins there */
+static unsigned long heap_used, first_free[64];
+/* A free piece of fewer than 64 units holds the offset of the next. */
+#define next_free(offset) (*(unsigned long *)(__per_cpu_start + __per_cpu_offset[0] + (offset)))
 
 static unsigned long static_size(void)
 {
@@ -101,45 +101,37 @@ void lab_percpu_boot(int cpus)
 
 void __percpu *lab_percpu_alloc(size_t size, size_t align)
 {
-	unsigned long offset = 0;
-	int i, cpu;
+	unsigned long units = (size + UNIT - 1) / UNIT, offset = 0;
+	int cpu;
 
-	size = (size + 15) & ~15ul;
-	align = max_t(size_t, align, 16);
-	for (i = 0; i < nfreed && !offset; i++) {
-		if (freed[i].size == size) {
-			offset = freed[i].offset;
-			freed[i] = freed[--nfreed];
-		}
+	if (units < ARRAY_SIZE(first_free) && align <= UNIT)
+		offset = first_free[units];
+	if (offset) {
+		first_free[units] = next_free(offset);
+	} else {
+		align = max_t(size_t, align, UNIT);
+		heap_used = (heap_used + align - 1) & -align;
+		offset = static_size() + heap_used;
+		heap_used += units * UNIT;
+		if (heap_used > HEAP)
+			lab_fatal(0, "the kernel asked for more than 3 MiB of memory per CPU");
+		units_at[(offset - static_size()) / UNIT] = units;
 	}
-	if (!offset) {
-		unsigned long at = (heap_used + align - 1) & -align;
-
-		offset = static_size() + at;
-		heap_used = at + size;
-	}
-	if (heap_used > HEAP || nlive == PIECES)
-		lab_fatal(0, "the kernel asked for more than 512 KiB of memory per CPU");
 	for_each_possible_cpu(cpu)
-		memset(__per_cpu_start + __per_cpu_offset[cpu] + offset, 0, size);
-	live[nlive].offset = offset;
-	live[nlive++].size = size;
+		memset(__per_cpu_start + __per_cpu_offset[cpu] + offset, 0, units * UNIT);
 	return (void __percpu *)(__per_cpu_start + offset);
 }
 
 void free_percpu(void __percpu *p)
 {
-	unsigned long offset = (char *)p - __per_cpu_start;
-	int i;
+	unsigned long offset = (char *)p - __per_cpu_start, units;
 
 	if (!p)
 		return;
-	for (i = 0; i < nlive; i++) {
-		if (live[i].offset == offset) {
-			freed[nfreed++] = live[i];
-			live[i] = live[--nlive];
-			return;
-		}
+	units = units_at[(offset - static_size()) / UNIT];
+	if (units < ARRAY_SIZE(first_free)) {
+		next_free(offset) = first_free[units];
+		first_free[units] = offset;
 	}
 }
 

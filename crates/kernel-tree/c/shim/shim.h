@@ -20,6 +20,7 @@ struct lab_own {
 	int id;        /* the driver's number + 1 */
 	int bound_cpu; /* of a per-CPU kthread, + 1 */
 	struct callback_head *work; /* to be done before it returns to user mode */
+	bool in_process; /* its process counts it */
 };
 struct lab_own *lab_own(struct task_struct *p);
 struct task_struct *lab_task(int id);
@@ -47,6 +48,8 @@ extern struct css_set *lab_css_set;
 extern struct cgroup *lab_cgroup;
 extern struct signal_struct *lab_signal;
 extern struct sighand_struct *lab_sighand;
+
+void lab_leave_process(struct task_struct *p);
 
 /* Events, in engine.c. */
 void lab_note_ipi(int cpu, int call);

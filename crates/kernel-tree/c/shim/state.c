@@ -11,7 +11,7 @@
 enum { T_CPU, T_ON_RQ, T_DELAYED, T_ON_CPU, T_VRUNTIME, T_DEADLINE, T_SLICE, T_SUM_EXEC, T_VLAG, T_LOAD_AVG, T_UTIL_AVG,
        T_RUNNABLE_AVG, T_LAST_UPDATE, T_RECENT_USED, T_WAKEE_FLIPS, T_WAKE_CPU, T_SE_ON_RQ, T_PRIO, T_UTIL_EST,
        T_DL_RUNTIME, T_DL_DEADLINE, T_DL_THROTTLED, T_LOAD_SUM, T_UTIL_SUM, T_WEIGHT,
-       T_DL_TIMER_CPU, T_INACTIVE_TIMER_CPU, T_VPROT };
+       T_DL_TIMER_CPU, T_INACTIVE_TIMER_CPU, T_VPROT, T_PREFERRED_LLC, T_PREF_LLC_QUEUED };
 
 /* The CPU on which a timer is set, or was last. */
 static int timer_cpu(struct hrtimer *timer)
@@ -63,6 +63,10 @@ void lab_state_task(int id, u64 *o)
 #if AT_LEAST(7, 0)
 	o[T_VPROT] = se->vprot;
 #endif
+#ifdef CONFIG_SCHED_CACHE
+	o[T_PREFERRED_LLC] = p->preferred_llc + 1;
+	o[T_PREF_LLC_QUEUED] = p->pref_llc_queued;
+#endif
 }
 
 /* The domain whose CPUs share what idle searches know: from 7.2 on one with all capacities, else the LLC. */
@@ -97,7 +101,8 @@ static unsigned int h_nr(struct cfs_rq *q)
 enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STAMP, C_NEXT_BALANCE, C_LOAD_AVG, C_UTIL_AVG,
        C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES,
        C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG, C_LOAD_SUM,
-       C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR, C_SUM, C_NEXT };
+       C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR, C_SUM, C_NEXT,
+       C_NR_LLC_RUNNING, C_NR_PREF_LLC_RUNNING, C_LLC_COUNTS, C_EPOCH, C_EPOCH_NEXT, C_EPOCH_RUNTIME };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -153,10 +158,23 @@ void lab_state_cpu(int cpu, u64 *o)
 		o[C_HRTICK] = hrtimer_get_expires(&rq->hrtick_timer);
 	if (searched && searched->shared)
 		o[C_IDLE_CORES] = searched->shared->has_idle_cores;
+#ifdef CONFIG_SCHED_CACHE
+	o[C_NR_LLC_RUNNING] = rq->nr_llc_running;
+	o[C_NR_PREF_LLC_RUNNING] = rq->nr_pref_llc_running;
+	if (rq->sd) { /* a byte for each of eight */
+		unsigned int i;
+
+		for (i = 0; i < rq->sd->llc_max; i++)
+			o[C_LLC_COUNTS] += (u64)rq->sd->llc_counts[i] << 8 * (i % 8);
+	}
+	o[C_EPOCH] = rq->cpu_epoch;
+	o[C_EPOCH_NEXT] = rq->cpu_epoch_next;
+	o[C_EPOCH_RUNTIME] = rq->cpu_runtime;
+#endif
 }
 
 enum { D_FLAGS, D_LAST_BALANCE, D_INTERVAL, D_FAILED, D_IDLE_COST, D_IMBALANCE_PCT, D_IMB_NUMA_NR, D_GROUPS,
-       D_IMBALANCE, D_CAPACITY, D_MIN_CAPACITY };
+       D_IMBALANCE, D_CAPACITY, D_MIN_CAPACITY, D_MAX_CAPACITY, D_NEXT_UPDATE };
 
 int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 {
@@ -176,10 +194,12 @@ int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 #if AT_LEAST(5, 18)
 		o[D_IMB_NUMA_NR] = sd->imb_numa_nr;
 #endif
-		sg = sd->groups;
+		sg = sd->groups; /* the local one */
 		o[D_IMBALANCE] = sg->sgc->imbalance;
 		o[D_CAPACITY] = sg->sgc->capacity;
 		o[D_MIN_CAPACITY] = sg->sgc->min_capacity;
+		o[D_MAX_CAPACITY] = sg->sgc->max_capacity;
+		o[D_NEXT_UPDATE] = sg->sgc->next_update;
 		do {
 			o[D_GROUPS]++;
 			sg = sg->next;
