@@ -5,6 +5,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::{
     Curr, Entity, FairPolicy, Feature, ForkPlace, LoadWeight, NewTask, Policy, Sched, SeId, Task, TaskState,
+    TaskWorks,
 };
 
 /// Bounds of the slice a task may request, ns.
@@ -147,7 +148,7 @@ impl Task {
             uclamp_min: 0,
             uclamp_max: 1024,
             preferred_llc: None,
-            cache_place: 0,
+            cache_place: crate::balance::NO_PLACE,
             pref_llc_queued: false,
             list_next: None,
             list_prev: None,
@@ -159,7 +160,7 @@ impl Task {
             dl_yielded: false,
             dl_non_contending: false,
             dl_inactive_at: None,
-            throttle_work: false,
+            works: TaskWorks::default(),
             throttled: false,
             wake_flags: 0,
         }

@@ -70,6 +70,9 @@ impl Sched {
         self.nohz_balance_exit_idle(cpu);
         self.rqs[cpu].active = false;
         self.leaving.push(cpu);
+        if self.kernel.has(Feature::BalancePush) {
+            self.update_rq_clock(cpu, now);
+        }
         self.unthrottle_offline(cpu, now);
     }
 
@@ -81,6 +84,35 @@ impl Sched {
         self.clear_tg_offline_cfs_rqs(cpu);
         self.rqs[cpu].online = false;
         self.update_max_interval();
+    }
+
+    /// Whether a CPU pushes away whatever it runs, as it is leaving.
+    #[inline]
+    pub(crate) fn pushes_all(&self, cpu: CpuId) -> bool {
+        let rq = &self.rqs[cpu];
+        !rq.active && rq.online && self.kernel.has(Feature::BalancePush)
+    }
+
+    /// The task that a CPU that is leaving has just switched to, and that its stopper must move
+    /// ([`Sched::balance_push_cpu_stop`]).
+    ///
+    /// Kernel: balance_push(), kernel/sched/core.c, v6.12.
+    pub fn balance_push(&self, cpu: CpuId) -> Option<TaskId> {
+        let task = self.rqs[cpu].curr.task().filter(|_| self.pushes_all(cpu))?;
+        let stays = self.task(task).kthread_is_per_cpu() || self.rqs[cpu].stop == Some(task);
+        (!stays).then_some(task)
+    }
+
+    /// The stopper moves a task off a CPU that is leaving, if the task still waits there.
+    ///
+    /// Kernel: __balance_push_cpu_stop(), kernel/sched/core.c, v6.12.
+    pub fn balance_push_cpu_stop(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        let to = self.select_fallback_rq(task);
+        self.widen_affinity(task, to, now);
+        self.update_rq_clock(cpu, now);
+        if self.task(task).cpu == cpu && self.task(task).on_rq && self.is_cpu_allowed(task, to) {
+            self.move_queued_task(task, to, MigrationCause::Affinity, now);
+        }
     }
 
     /// A CPU is there again, for kernel threads that are bound to it.
@@ -135,15 +167,25 @@ impl Sched {
     /// Moves every task that is queued on a CPU that leaves, except its stopper; a task all of whose CPUs are
     /// gone may run anywhere from then on.
     fn move_tasks_away(&mut self, cpu: CpuId, now: Time) {
-        let tasks: Vec<TaskId> = (0..self.tasks.len() as u32)
-            .map(TaskId)
-            .filter(|&task| self.task(task).cpu == cpu && self.task(task).on_rq)
+        let waits = |sched: &Sched, task: TaskId| {
+            let entry = sched.task(task);
             // Without a budget it is not queued; its timer moves it.
-            .filter(|&task| !self.task(task).dl_throttled)
-            .filter(|&task| self.rqs[cpu].curr != Curr::Task(task) && !self.task(task).kthread_is_per_cpu())
-            .filter(|&task| self.rqs[cpu].stop != Some(task))
-            .collect();
-        for task in tasks {
+            entry.cpu == cpu
+                && entry.on_rq
+                && !entry.dl_throttled
+                && !entry.kthread_is_per_cpu()
+                && sched.rqs[cpu].curr != Curr::Task(task)
+                && sched.rqs[cpu].stop != Some(task)
+        };
+        let mut tasks: Vec<TaskId> =
+            (0..self.tasks.len() as u32).map(TaskId).filter(|&task| waits(self, task)).collect();
+        while !tasks.is_empty() {
+            // In the order in which the CPU would run them.
+            let stop = self.rqs[cpu].stop.take();
+            let first = self.pick_next_task(cpu).next.task();
+            self.rqs[cpu].stop = stop;
+            let at = tasks.iter().position(|&task| Some(task) == first).unwrap_or(0);
+            let task = tasks.remove(at);
             let to = self.select_fallback_rq(task);
             self.widen_affinity(task, to, now);
             self.move_queued_task(task, to, MigrationCause::Affinity, now);
@@ -405,6 +447,69 @@ mod tests {
             format!("{before}, {leaving}, {}", balances(&lab))
         };
         expect!["v4.13..v7.3: false, true, true"].assert_eq(&by_kernel("", told));
+    }
+
+    /// Three tasks run and wait on a CPU that leaves.
+    #[test]
+    fn a_cpu_that_leaves_pushes_what_it_runs_one_by_one_or_all_once_it_is_offline() {
+        let told = |kernel: &str| -> String {
+            let mut lab = Lab::new(kernel, "1x1x3");
+            let spec = lab.spec();
+            let tasks = [0, 1, 2].map(|n| lab.fork(&format!("t{n}"), 2, spec.clone()));
+            let now = lab.time();
+            lab.sched.cpu_deactivate(CpuId(2), now);
+            lab.sched.rebuild_domains();
+            let mut pushed = String::new();
+            while let Some(task) = lab.sched.balance_push(CpuId(2)) {
+                lab.sched.switch_to(CpuId(2), Curr::Idle, now);
+                lab.sched.balance_push_cpu_stop(CpuId(2), task, now);
+                let to = lab.sched.task(task).cpu.0;
+                pushed += &format!("t{} to {to}, ", tasks.iter().position(|&t| t == task).unwrap());
+                let next = lab.sched.pick_next_task(CpuId(2)).next;
+                lab.sched.switch_to(CpuId(2), next, now);
+            }
+            format!("{pushed}{} left", lab.sched.rqs[CpuId(2)].nr_running)
+        };
+        expect![[r#"
+            v4.13..v5.5: 3 left
+            v5.18..v7.3: t0 to 0, t1 to 0, t2 to 0, 0 left"#]]
+        .assert_eq(&by_kernel("", told));
+    }
+
+    #[test]
+    fn a_crowd_on_a_cpu_without_domains_does_not_overload_the_machine() {
+        let mut lab = Lab::new("v6.12", "1x1x3");
+        let spec = lab.spec();
+        lab.fork("runs", 2, spec.clone());
+        let now = lab.time();
+        lab.sched.cpu_deactivate(CpuId(2), now);
+        lab.sched.rebuild_domains();
+        lab.sched.domains.overload = false;
+        lab.sched.add_nr_running(CpuId(2), 1);
+        assert!(!lab.sched.domains.overload);
+        lab.sched.add_nr_running(CpuId(0), 2);
+        assert!(lab.sched.domains.overload);
+    }
+
+    #[test]
+    fn setting_a_policy_gives_the_slice_of_today() {
+        let told = |kernel: &str| -> String {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let spec = lab.spec();
+            let task = lab.fork("t", 0, spec);
+            for cpu in [3, 2] {
+                let now = lab.time();
+                lab.sched.set_online(CpuId(cpu), false, now);
+            }
+            let before = lab.sched.task(task).se.slice;
+            let now = lab.time();
+            lab.sched.set_policy(CpuId(0), task, Policy::Normal, now);
+            format!("{before}, {}", lab.sched.task(task).se.slice)
+        };
+        expect![[r#"
+            v4.13..v6.10: 2250000, 2250000
+            v6.12..v7.3: 2100000, 1400000"#]]
+        .assert_eq(&by_kernel("", told));
     }
 
     #[test]

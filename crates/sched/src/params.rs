@@ -79,6 +79,10 @@ impl Sched {
         let deadline = self.task(task).dl_deadline;
         let moves = policy.class() != old.class() || policy.rt_priority() != old.rt_priority();
         self.change_task(task, moves, now, |sched| {
+            if asks_for_slice {
+                // It is another than before if CPUs went offline or online since.
+                sched.task_mut(task).se.slice = sched.scaled.base_slice;
+            }
             // A sleeper that leaves is placed as of its new policy.
             sched.task_mut(task).se.idle = policy == Policy::Idle;
             let leaves_first = sched.kernel.has(Feature::ClassLeavesFirst);

@@ -175,10 +175,10 @@ pub trait Scheduler {
     fn balance_callbacks(&mut self, cpu: CpuId, now: Time);
     /// The current task yields its CPU.
     fn yield_task(&mut self, cpu: CpuId, now: Time);
-    /// Whether some group has a quota.
-    fn bandwidth_used(&self) -> bool;
-    /// Whether the current task, about to return to user mode, must leave the queue because its group is out
-    /// of quota.
+    /// Whether a task can have work to do before it returns to user mode.
+    fn has_task_work(&self) -> bool;
+    /// The current task, about to return to user mode, does the work that waits for this. Whether it must leave the
+    /// queue because its group is out of quota.
     fn exit_to_user(&mut self, task: TaskId, now: Time) -> bool;
 
     /// The tick of a CPU.
@@ -505,8 +505,8 @@ impl Scheduler for Sched {
         switched
     }
     #[inline]
-    fn bandwidth_used(&self) -> bool {
-        self.bandwidth_used
+    fn has_task_work(&self) -> bool {
+        self.has_task_work()
     }
     fn nohz_kicked(&mut self, cpu: CpuId, _now: Time) -> bool {
         Sched::nohz_kicked(self, cpu)

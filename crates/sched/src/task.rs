@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
 
-use crate::{Entity, TgId};
+use crate::{Entity, TaskWorks, TgId};
 
 /// The scheduling policy that a task requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,9 +170,8 @@ pub struct Task {
     pub dl_non_contending: bool,
     /// DL: when its bandwidth is released if it sleeps until then, ns.
     pub dl_inactive_at: Option<u64>,
-    /// v7.2: its group is out of quota, so it must leave the queue at its next exit to
-    /// user mode; see [`crate::Sched::exit_to_user`].
-    pub throttle_work: bool,
+    /// What it must do before it returns to user mode; see [`crate::Sched::exit_to_user`].
+    pub works: TaskWorks,
     /// v7.2: off the queue until its group has quota again.
     pub throttled: bool,
     /// WF flags kept until activation, for example if it was woken while its CPU was still switching it out.

@@ -35,7 +35,7 @@ impl Sched {
                 Class::Fair => {
                     self.entity_ticks(SeId(task.0), false);
                     self.update_misfit_status(cpu, Some(task));
-                    self.task_tick_cache(cpu, task, now);
+                    self.task_tick_cache(cpu, task);
                 }
                 Class::Rt => self.task_tick_rt(cpu, task),
                 Class::Dl => self.task_tick_dl(cpu),

@@ -33,15 +33,15 @@ impl<S: Scheduler> Engine<'_, S> {
             && self.tasks[task.index()].frozen
         {
             self.stops(cpu, task);
-        } else if !self.waits_for_quota(cpu) && self.honours(cpu, Point::ExitToUser) {
+        } else if !self.task_work(cpu) && self.honours(cpu, Point::ExitToUser) {
             self.reschedule(cpu, Deactivate::Yielded);
         }
     }
 
-    /// The running task, about to return to user mode, leaves its CPU if its group is out of quota, with or without a
-    /// reschedule request.
-    fn waits_for_quota(&mut self, cpu: CpuId) -> bool {
-        let leaves = self.sched.bandwidth_used()
+    /// The running task, about to return to user mode, does what waits for this. It leaves its CPU if its group is out of
+    /// quota, with or without a reschedule request.
+    fn task_work(&mut self, cpu: CpuId) -> bool {
+        let leaves = self.sched.has_task_work()
             && self.curr(cpu).is_some_and(|task| self.sched.exit_to_user(task, self.now));
         if leaves {
             self.reschedule(cpu, Deactivate::Yielded);
@@ -80,7 +80,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.stops(cpu, task);
             return true;
         }
-        if to_user && self.waits_for_quota(cpu) {
+        if to_user && self.task_work(cpu) {
             return true;
         }
         if !self.sched.need_resched(cpu).any() {

@@ -70,6 +70,11 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
             continue;
         }
         let (name, on) = part.strip_prefix("NO_").map_or((part, true), |name| (name, false));
+        if name == "SCHED_CACHE" && tree.has_sched_cache() {
+            nearest.switch(part).map_err(|error| error.to_string())?;
+            nearest.name += &format!("+{part}");
+            continue;
+        }
         if !known.iter().any(|known| known == name) {
             return Err(format!(
                 "this tree has no feature \"{part}\": those of its kernel/sched/features.h can be named, a FILE.patch, and \
@@ -149,7 +154,8 @@ fn home(path: &str) -> PathBuf {
 fn nearest(tree: &Tree) -> Kernel {
     let mut name = schedlab_lockstep::nearest(tree);
     let mut kernel = Kernel::parse(&name).expect("a name that is known");
-    for part in ["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", "NO_SCHED_CACHE"] {
+    let cache = if tree.has_sched_cache() { "SCHED_CACHE" } else { "NO_SCHED_CACHE" };
+    for part in ["NO_IRQ_TIME_ACCOUNTING", "NO_HRTICK", "NO_HRTICK_DL", cache] {
         if kernel.is_turned_by(part) && kernel.switch(part).is_ok() {
             name += &format!("+{part}");
         }

@@ -16,13 +16,14 @@ mod source;
 mod told;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use schedlab_kernel_tree::{Curr as KernelCurr, Error, How, Kernel as Library, KernelTask, Library as Built};
 
 pub use follow::Followed;
 pub use schedlab_kernel_tree::guarded;
-use schedlab_sched::{Curr, Effect, Kernel, MigrationCause, NeedResched, Sched, Task, Took};
+use schedlab_sched::{Curr, Effect, Feature, Kernel, MigrationCause, NeedResched, Sched, Task, Took};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{TaskId, Time};
 use told::Call;
@@ -45,6 +46,8 @@ pub struct TreeSched {
     told: told::Told,
     groups: u32,
     bandwidth_used: bool,
+    /// The library's numbers of processes, by the engine's; none without cache-aware balancing, which alone reads them.
+    processes: Option<BTreeMap<u32, u32>>,
     heart: Heart,
 }
 
@@ -93,10 +96,16 @@ impl TreeSched {
             return Err(format!("Linux {} refuses preempt={model}", kernel.release()));
         }
         kernel.set_prices(took.scan_cpu, took.pass_cpu, took.blocked_update);
-        let rules = Sched::new(topology, nearest, took, seed);
+        let sched_cache = nearest.has(Feature::SchedCache);
+        kernel.set_sched_cache(sched_cache);
+        let mut rules = Sched::new(topology, nearest, took, seed);
         kernel.seed(seed);
-        for (cpu, rq) in rules.rqs.iter() {
-            kernel.seed_cpu(cpu, rq.random);
+        for cpu in (0..topology.nr_cpus()).map(CpuId::from) {
+            kernel.seed_cpu(cpu, rules.rqs[cpu].random);
+            if sched_cache {
+                let booted = kernel.cpu_state(cpu);
+                rules.begin_epoch(cpu, booted.cpu_epoch, booted.cpu_epoch_next, booted.cpu_runtime);
+            }
         }
         kernel.note(true);
         let of_cpu = |cpu: CpuId| OfCpu {
@@ -119,6 +128,7 @@ impl TreeSched {
             told: told::Told::default(),
             groups: 0,
             bandwidth_used: false,
+            processes: sched_cache.then(BTreeMap::new),
             heart: Heart::default(),
             rules,
         })
@@ -140,6 +150,15 @@ impl TreeSched {
 
     fn of_mut(&mut self, cpu: CpuId) -> &mut OfCpu {
         &mut self.cpus[cpu.index()]
+    }
+
+    /// A task becomes a thread of a process.
+    fn join_process(&mut self, task: TaskId, process: u32) {
+        if let Some(processes) = &mut self.processes {
+            let next = processes.len() as u32;
+            let process = *processes.entry(process).or_insert(next);
+            self.library.join_process(number(task), process);
+        }
     }
 
     /// Copies the task state that the engine reads.

@@ -205,6 +205,7 @@ impl Scheduler for TreeSched {
         }
         let cpu = parent.map_or(entry.cpu, |parent| self.tasks[parent.index()].cpu);
         self.library.fork_of(cpu, spec.kthread, parent.map(number));
+        self.join_process(task, spec.process);
         entry.cpu = cpu;
         self.tasks.push(entry);
         // Attributes that it does not inherit from its parent, or from task 1.
@@ -235,6 +236,7 @@ impl Scheduler for TreeSched {
     }
     fn set_exiting(&mut self, task: TaskId) {
         self.rules.task_mut(task).exiting = true;
+        self.library.exiting(number(task));
         self.tasks[task.index()].exiting = true;
     }
     fn set_never_restricted(&mut self, task: TaskId) {
@@ -316,7 +318,9 @@ impl Scheduler for TreeSched {
         self.beside(|rules| rules.update_curr_of(cpu, task, now));
     }
     fn sched_cache_exec(&mut self, task: TaskId, process: u32, now: Time) {
+        self.at(now);
         self.beside(|rules| rules.sched_cache_exec(task, process, now));
+        self.join_process(task, process);
     }
     fn sched_autogroup_exit_task(&mut self, task: TaskId, now: Time) {
         // The library has no session groups: the task is moved to its current group, which has the same effect.
@@ -493,8 +497,8 @@ impl Scheduler for TreeSched {
         self.library.yields(cpu);
         self.told(cpu, MigrationCause::Push, Call::Other);
     }
-    fn bandwidth_used(&self) -> bool {
-        self.bandwidth_used
+    fn has_task_work(&self) -> bool {
+        self.bandwidth_used || self.processes.is_some()
     }
     fn exit_to_user(&mut self, task: TaskId, now: Time) -> bool {
         self.at(now);

@@ -300,6 +300,9 @@ impl<W: Watch> Shadow<W> {
         self.doubt(cpu);
         let asked = self.is_asked(cpu);
         let ticked = self.sched.tick(cpu, at);
+        if let Curr::Task(task) = self.sched.rqs[cpu].curr {
+            self.sched.task_cache_work(task, at);
+        }
         if !asked && self.is_asked(cpu) {
             let until = at + Duration(self.sched.tick_ns());
             self.slice_ended[cpu] = Some(SliceEnded { at, until, by_timer: false });

@@ -60,6 +60,11 @@ impl Sched {
             let shared = &mut self.domains.shared[shared.0 as usize];
             (shared.util_avg, shared.capacity) = (util, capacity);
         }
+        for &process in &decision.llc_unfit {
+            if let Some(group) = self.sched_cache.groups.get_mut(process) {
+                group.cpu = None;
+            }
+        }
         let (cpu, examined, moved) = (decision.cpu, decision.examined, decision.moved);
         self.effects.push(Effect::Balanced { cpu, examined, moved });
         if self.keeps_balance_reasons {

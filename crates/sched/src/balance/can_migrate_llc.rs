@@ -21,6 +21,13 @@ enum LlcMig {
     Unrestricted,
 }
 
+/// How full a last-level cache is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Filled {
+    util: u64,
+    capacity: u64,
+}
+
 impl Sched {
     /// Whether a cache with this utilisation has room.
     ///
@@ -31,16 +38,12 @@ impl Sched {
         util * 100 < capacity * percent
     }
 
-    /// Whether a task with a utilisation of `util` may move between the caches of two CPUs.
+    /// Whether a task with a utilisation of `util` may move from one cache to another.
     ///
     /// Kernel: can_migrate_llc(), kernel/sched/fair.c, v7.2.
-    fn can_migrate_llc(&self, src: CpuId, dst: CpuId, util: u64, to_preferred: bool) -> LlcMig {
-        let (Some(from), Some(to)) = (self.llc_of(src), self.llc_of(dst)) else {
-            return LlcMig::Unrestricted;
-        };
-        let [from, to] = [from, to].map(|llc| &self.domains.shared[llc.0 as usize]);
-        let src_util = from.util_avg.saturating_sub(util);
-        let dst_util = to.util_avg + util;
+    fn can_migrate_llc(&self, from: Filled, to: Filled, util: u64, to_preferred: bool) -> LlcMig {
+        let src_util = from.util.saturating_sub(util);
+        let dst_util = to.util + util;
         let src_fits = self.fits_llc_capacity(src_util, from.capacity);
         let dst_fits = self.fits_llc_capacity(dst_util, to.capacity);
         let greater = |a: u64, b: u64| a * 100 > b * (100 + self.kernel.tunables.llc_imb_pct);
@@ -57,6 +60,26 @@ impl Sched {
 }
 
 impl LbEnv<'_> {
+    /// How full a CPU's cache is. A pass sees at once what it records.
+    ///
+    /// Kernel: get_llc_stats(), kernel/sched/fair.c, v7.2.
+    fn filled(&self, cpu: CpuId) -> Option<Filled> {
+        let llc = self.sched.llc_of(cpu)?;
+        let recorded = self.llc_stats.iter().rev().find(|(of, ..)| *of == llc);
+        let shared = &self.sched.domains.shared[llc.0 as usize];
+        let (util, capacity) =
+            recorded.map_or((shared.util_avg, shared.capacity), |&(_, util, capacity)| (util, capacity));
+        Some(Filled { util, capacity })
+    }
+
+    /// Whether a task with a utilisation of `util` may move between the caches of two CPUs.
+    fn can_migrate_llc(&self, src: CpuId, dst: CpuId, util: u64, to_preferred: bool) -> LlcMig {
+        match (self.filled(src), self.filled(dst)) {
+            (Some(from), Some(to)) => self.sched.can_migrate_llc(from, to, util, to_preferred),
+            _ => LlcMig::Unrestricted,
+        }
+    }
+
     /// Whether a task would become too large for its CPU.
     ///
     /// Kernel: task_misfits_asym_cpu(), kernel/sched/fair.c, v7.2.
@@ -65,31 +88,34 @@ impl LbEnv<'_> {
         self.sd.flags.has(SdFlags::ASYM_CPUCAPACITY) && !fits(self.dst_cpu) && fits(self.src_cpu)
     }
 
-    /// Whether a task may move as far as its cache is concerned.
+    /// Whether a task may move as far as its cache is concerned. A process that does not fit the destination prefers no
+    /// cache afterwards.
     ///
     /// Kernel: can_migrate_llc_task(), kernel/sched/fair.c, v7.2.
-    fn can_migrate_llc_task(&self, task: TaskId) -> LlcMig {
+    fn can_migrate_llc_task(&mut self, task: TaskId) -> LlcMig {
         let sched = self.sched;
         let p = sched.task(task);
         let (src, dst) = (self.src_cpu, self.dst_cpu);
         if self.task_misfits_asym_cpu(task) {
             return LlcMig::Forbid;
         }
-        let home = sched.cache_group_of(task).and_then(|group| Some((group, group.cpu?)));
+        let unfit = self.llc_unfit.contains(&p.process);
+        let home = sched.cache_group_of(task).filter(|_| !unfit).and_then(|group| Some((group, group.cpu?)));
         let Some((group, home)) = home else { return LlcMig::Unrestricted };
         let by_order =
             || sched.kernel.has(Feature::AsymBeforeCache) && self.is_idle() && self.sched_asym(dst, src);
-        if sched.cpus_share_cache(src, dst)
-            || by_order()
-            || group.invalid_llc_nr(&sched.kernel, &sched.domains, dst)
-        {
+        if sched.cpus_share_cache(src, dst) || by_order() {
+            return LlcMig::Unrestricted;
+        }
+        if group.invalid_llc_nr(&sched.kernel, &sched.domains, dst) {
+            self.llc_unfit.push(p.process);
             return LlcMig::Unrestricted;
         }
         let to_preferred = sched.cpus_share_cache(dst, home);
         if !to_preferred && !sched.cpus_share_cache(src, home) {
             return LlcMig::Unrestricted;
         }
-        sched.can_migrate_llc(src, dst, p.se.avg.util_avg, to_preferred)
+        self.can_migrate_llc(src, dst, p.se.avg.util_avg, to_preferred)
     }
 
     /// The pass wants tasks that prefer the destination's cache, and this one prefers another.
@@ -106,7 +132,7 @@ impl LbEnv<'_> {
     /// Why a task should stay in its cache. Failed passes weaken the reason.
     ///
     /// Kernel: migrate_degrades_llc(), kernel/sched/fair.c, v7.2.
-    pub(super) fn degrades_llc(&self, task: TaskId) -> Option<NotMoved> {
+    pub(super) fn degrades_llc(&mut self, task: TaskId) -> Option<NotMoved> {
         if !self.sched.sched_cache_active() || self.failed_before > self.sd.cache_nice_tries {
             None
         } else if self.wrong_llc(task) {
@@ -137,7 +163,7 @@ impl LbEnv<'_> {
         }
         let curr = rq.curr.task().map(|curr| sched.task(curr)).filter(|p| p.policy.is_fair());
         let util = curr.map_or(0, |p| p.se.avg.util_avg);
-        sched.can_migrate_llc(self.src_cpu, self.dst_cpu, util, false) == LlcMig::Forbid
+        self.can_migrate_llc(self.src_cpu, self.dst_cpu, util, false) == LlcMig::Forbid
     }
 
     /// Whether a group holds tasks that should move to the destination's cache.
@@ -154,7 +180,7 @@ impl LbEnv<'_> {
             return false;
         }
         let first = group.span.first().expect("a group is not empty");
-        self.sched.can_migrate_llc(first, self.dst_cpu, 0, true) == LlcMig::Llc
+        self.can_migrate_llc(first, self.dst_cpu, 0, true) == LlcMig::Llc
     }
 
     /// Records how full the cache of a group is, for later decisions.
@@ -187,23 +213,20 @@ mod tests {
     use expect_test::{Expect, expect};
     use schedlab_topology::CpuId;
 
-    use super::LlcMig;
+    use super::{Filled, LlcMig};
     use crate::balance::drawings::{Pass, check_pass};
     use crate::drawing::{NOW, draw};
 
     /// Whether a small task may move between caches with the given utilisation in percent: N no, Y yes because of
     /// cache preference, - no opinion.
     fn matrix(kernel: &str, machine: &str, to_preferred: bool) -> alloc::string::String {
-        let mut drawn = draw(kernel, machine);
-        let sched = &mut drawn.sched;
+        let drawn = draw(kernel, machine);
         let mut text = alloc::string::String::new();
         for src in [30, 40, 50, 60] {
             for dst in [30, 40, 50, 60] {
-                for (llc, percent) in [(0, src), (1, dst)] {
-                    sched.domains.shared[llc].capacity = 4096;
-                    sched.domains.shared[llc].util_avg = 4096 * percent / 100;
-                }
-                text += match sched.can_migrate_llc(CpuId(0), CpuId(4), 0, to_preferred) {
+                let [from, to] =
+                    [src, dst].map(|percent| Filled { util: 4096 * percent / 100, capacity: 4096 });
+                text += match drawn.sched.can_migrate_llc(from, to, 0, to_preferred) {
                     LlcMig::Forbid => "N",
                     LlcMig::Llc => "Y",
                     LlcMig::Unrestricted => "-",
@@ -290,6 +313,30 @@ mod tests {
             env.alb_breaks_llc()
         };
         assert_eq!([100, 500].map(stays), [false, true]);
+    }
+
+    #[test]
+    fn a_pass_sees_the_fullness_that_it_records() {
+        let words = "cpu=0 idle level=1 pref:c=0 pref:e=1";
+        let mut pass = Pass::new("v7.2", "1x2x4 | 0[] 4[a* b c] 5[d* e]", words);
+        let sched = &mut pass.drawn.sched;
+        sched.sched_cache.groups.get_mut(0).unwrap().cpu = Some(CpuId(0));
+        for shared in &mut sched.domains.shared {
+            (shared.capacity, shared.util_avg) = (0, 0);
+        }
+        // Nothing was known of the caches before, so neither would have room.
+        expect!["LB_LLC llc_task 1 from 4, b OtherLlc, c to 0"].assert_eq(&pass.decide());
+    }
+
+    #[test]
+    fn a_process_that_does_not_fit_the_destination_prefers_no_cache_from_then_on() {
+        let mut pass = Pass::new("v7.2", "1x2x4 | 0[] 4[a* b c] 5[d* e]", "cpu=0 idle level=1");
+        let sched = &mut pass.drawn.sched;
+        let group = sched.sched_cache.groups.get_mut(0).unwrap();
+        (group.cpu, group.nr_running_avg) = (Some(CpuId(4)), 40);
+        let decision = sched.load_balance(pass.cpu, pass.sd, pass.idle, NOW);
+        assert_eq!((decision.llc_unfit, decision.moved), (alloc::vec![0], 2));
+        assert_eq!(sched.sched_cache.groups.get(0).unwrap().cpu, None);
     }
 
     #[test]

@@ -153,6 +153,8 @@ pub struct BalanceDecision {
     pub nr_idle_scan: Option<(SharedId, u32)>,
     /// v7.2: utilisation and capacity of last-level caches.
     pub llc_stats: Vec<(SharedId, u64, u64)>,
+    /// v7.2: processes that do not fit the destination's cache, and prefer none from now on.
+    pub llc_unfit: Vec<u32>,
 }
 
 impl BalanceDecision {

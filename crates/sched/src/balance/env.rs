@@ -70,6 +70,8 @@ pub(super) struct LbEnv<'a> {
     pub overload: Option<bool>,
     pub nr_idle_scan: Option<(SharedId, u32)>,
     pub llc_stats: Vec<(SharedId, u64, u64)>,
+    /// v7.2: processes that do not fit the destination's cache.
+    pub llc_unfit: Vec<u32>,
 
     pub steps: Vec<Step>,
     /// Remaining tasks on the source, of all classes.
@@ -128,6 +130,7 @@ impl<'a> LbEnv<'a> {
             overload: None,
             nr_idle_scan: None,
             llc_stats: Vec::new(),
+            llc_unfit: Vec::new(),
             steps: Vec::new(),
             src_nr_running: 0,
             dst_nr_running: sched.rqs[cpu].nr_running,

@@ -136,6 +136,7 @@ impl LbEnv<'_> {
         decision.overload = self.overload;
         decision.nr_idle_scan = self.nr_idle_scan;
         decision.llc_stats = self.llc_stats;
+        decision.llc_unfit = self.llc_unfit;
         decision
     }
 
@@ -164,6 +165,7 @@ impl LbEnv<'_> {
             overload: None,
             nr_idle_scan: None,
             llc_stats: alloc::vec::Vec::new(),
+            llc_unfit: alloc::vec::Vec::new(),
         }
     }
 

@@ -40,4 +40,5 @@ pub use group_type::{GroupType, SgLbStats};
 pub use idle_cpu_scan::nr_idle_scan;
 pub use newidle_balance::{Newidle, NewidleOutcome};
 pub use nohz_balancer_kick::NohzKick;
+pub(crate) use sched_cache::NO_PLACE;
 pub use sched_cache::{CacheGroup, CacheGroups, EpochTime, SchedCache};

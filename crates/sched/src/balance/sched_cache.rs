@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_units::{TaskId, Time};
 
+use crate::task_work::TaskWork;
 use crate::wakeup::fits_capacity;
 use crate::{Curr, Domains, Feature, Kernel, NICE_0_LOAD, Sched, SharedId, Task};
 
@@ -135,6 +136,9 @@ pub struct CacheGroups {
     by_process: BTreeMap<u32, u32>,
 }
 
+/// [`Task::cache_place`] of a task whose process is not recorded.
+pub(crate) const NO_PLACE: u32 = u32::MAX;
+
 impl CacheGroups {
     /// Whether no process is recorded.
     pub fn is_empty(&self) -> bool {
@@ -151,15 +155,10 @@ impl CacheGroups {
         self.by_process.get(&process).map(|&place| &mut self.places[place as usize])
     }
 
-    /// The place of a task's process, if the process is recorded. A task that is about to exit may remember a place
-    /// that was given to another process.
+    /// The place of a task's process. A kernel thread and a task that has ended have none.
     #[inline]
     fn place_of(&self, task: &Task) -> Option<usize> {
-        let remembered = task.cache_place as usize;
-        match self.places.get(remembered) {
-            Some(group) if group.process == task.process && group.nr_threads > 0 => Some(remembered),
-            _ => self.by_process.get(&task.process).map(|&place| place as usize),
-        }
+        (task.cache_place != NO_PLACE).then_some(task.cache_place as usize)
     }
 
     /// The place of a process; `group` creates its state if it is new.
@@ -275,6 +274,18 @@ impl Sched {
         }
     }
 
+    /// Continues a CPU's epochs from those of a running kernel: the epoch, the jiffy of the next, and the CPU's run time, ns.
+    pub fn begin_epoch(&mut self, cpu: CpuId, epoch: u64, next: u64, runtime: u64) {
+        let nr_cpus = self.rqs.len();
+        let cache = &mut self.sched_cache;
+        if cache.cpu.len() != nr_cpus {
+            cache.cpu = PerCpu::new(nr_cpus, |_| EpochTime::default());
+            cache.epoch_next = PerCpu::new(nr_cpus, |_| 0);
+        }
+        cache.cpu[cpu] = EpochTime { epoch, runtime };
+        cache.epoch_next[cpu] = next;
+    }
+
     /// A process gained a thread.
     ///
     /// Kernel: sched_cache_fork(), mm_init_sched(), kernel/sched/fair.c, v7.2.
@@ -310,15 +321,14 @@ impl Sched {
     ///
     /// Kernel: sched_cache_exit_mm(), kernel/sched/fair.c, v7.2.
     pub fn sched_cache_exit(&mut self, task: TaskId) {
-        let process = self.task(task).process;
-        if self.task(task).kthread {
-            return;
-        }
-        if let Some(group) = self.sched_cache.groups.get_mut(process) {
-            group.nr_threads -= 1;
-            if group.nr_threads == 0 {
-                self.sched_cache.groups.remove(process);
-            }
+        let groups = &mut self.sched_cache.groups;
+        let Some(place) = groups.place_of(&self.tasks[task.index()]) else { return };
+        self.tasks[task.index()].cache_place = NO_PLACE;
+        let group = &mut groups.places[place];
+        group.nr_threads -= 1;
+        if group.nr_threads == 0 {
+            let process = group.process;
+            groups.remove(process);
         }
     }
 
@@ -333,12 +343,8 @@ impl Sched {
 
     /// The state of a task's process, if it is recorded.
     pub(super) fn cache_group_of(&self, task: TaskId) -> Option<&CacheGroup> {
-        let p = self.task(task);
-        if p.kthread {
-            return None;
-        }
         let groups = &self.sched_cache.groups;
-        groups.place_of(p).map(|place| &groups.places[place])
+        groups.place_of(self.task(task)).map(|place| &groups.places[place])
     }
 
     /// Decays a CPU's and a process's time to the CPU's current epoch; returns the process's, ns.
@@ -354,11 +360,10 @@ impl Sched {
     ///
     /// Kernel: account_mm_sched(), kernel/sched/fair.c, v7.2.
     pub fn account_mm_sched(&mut self, cpu: CpuId, task: TaskId, delta: u64) {
-        let p = self.task(task);
-        if p.kthread || !self.sched_cache_active() {
+        if !self.sched_cache_active() {
             return;
         }
-        let Some(place) = self.sched_cache.groups.place_of(p) else { return };
+        let Some(place) = self.sched_cache.groups.place_of(self.task(task)) else { return };
         let jiffy = self.jiffies(Time(self.rqs[cpu].clock));
         let SchedCache { groups, cpu: cpus, epoch_next } = &mut self.sched_cache;
         let group = &mut groups.places[place];
@@ -379,26 +384,34 @@ impl Sched {
         }
     }
 
-    /// The tick of a thread: its process is examined at most once per epoch. The kernel does so when the thread next
-    /// returns to user mode; here it happens at the tick.
+    /// The tick of a thread: once per epoch, it must examine its process before it returns to user mode.
     ///
-    /// Kernel: task_tick_cache(), task_cache_work(), kernel/sched/fair.c, v7.2.
-    pub fn task_tick_cache(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        if self.sched_cache_active() && !self.task(task).kthread {
-            self.tick_process(cpu, task, now);
+    /// Kernel: task_tick_cache(), kernel/sched/fair.c, v7.2.
+    pub fn task_tick_cache(&mut self, cpu: CpuId, task: TaskId) {
+        if !self.sched_cache_active() {
+            return;
+        }
+        let Some(place) = self.sched_cache.groups.place_of(self.task(task)) else { return };
+        let epoch = self.sched_cache.cpu[cpu].epoch;
+        let group = &mut self.sched_cache.groups.places[place];
+        if group.epoch < epoch && !self.tasks[task.index()].works.has(TaskWork::Cache) {
+            group.epoch = epoch;
+            self.tasks[task.index()].works.add(TaskWork::Cache);
         }
     }
 
-    fn tick_process(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+    /// A thread that must examine its process does so on its way to user mode, unless another thread did lately.
+    ///
+    /// Kernel: task_cache_work(), kernel/sched/fair.c, v7.2.
+    pub fn task_cache_work(&mut self, task: TaskId, now: Time) {
+        if !self.tasks[task.index()].works.take(TaskWork::Cache) {
+            return;
+        }
         let Some(place) = self.sched_cache.groups.place_of(self.task(task)) else { return };
-        let epoch = self.sched_cache.cpu[cpu].epoch;
+        let cpu = self.task(task).cpu;
         let jiffy = self.jiffies(now);
         let period = self.kernel.tunables.llc_epoch_period.max(1);
         let group = &mut self.sched_cache.groups.places[place];
-        if group.epoch >= epoch {
-            return;
-        }
-        group.epoch = epoch;
         if self.tasks[task.index()].exiting || jiffy < group.next_scan {
             return;
         }
@@ -414,7 +427,7 @@ impl Sched {
     ///
     /// Kernel: task_cache_work(), kernel/sched/fair.c, v7.2.
     fn find_preferred_llc(&mut self, this_cpu: CpuId, place: usize, jiffy: u64) {
-        let CacheGroup { process, cpu: home, .. } = self.sched_cache.groups.places[place];
+        let home = self.sched_cache.groups.places[place].cpu;
         let present = home.and_then(|cpu| self.llc_of(cpu));
         let (mut best, mut best_cpu, mut present_share, mut running) = (0, None, 0, 0);
         let mut seen = CpuMask::new(self.rqs.len());
@@ -438,7 +451,7 @@ impl Sched {
                 }
                 if let Curr::Task(curr) = self.rqs[member].curr {
                     let curr = self.task(curr);
-                    running += i64::from(!curr.exiting && !curr.kthread && curr.process == process);
+                    running += i64::from(!curr.exiting && curr.cache_place == place as u32);
                 }
             }
             if share > best {
@@ -493,7 +506,8 @@ mod tests {
                 sched.update_rq_clock(cpu, later);
                 sched.account_mm_sched(cpu, TaskId(task as u32), 1);
             }
-            sched.task_tick_cache(CpuId(0), TaskId(0), later);
+            sched.task_tick_cache(CpuId(0), TaskId(0));
+            sched.exit_to_user(TaskId(0), later);
             for (task, cpu) in CPUS.into_iter().enumerate() {
                 sched.account_mm_sched(cpu, TaskId(task as u32), 1);
             }
@@ -552,6 +566,17 @@ mod tests {
         let threads = |process| sched.sched_cache.groups.get(process).map(|group| group.nr_threads);
         assert_eq!([threads(0), threads(7)], [Some(3), Some(1)]);
         assert_eq!(sched.sched_cache.groups.get(7).unwrap().runtime.of(CpuId(0)), 0);
+    }
+
+    #[test]
+    fn the_last_run_of_a_task_that_ends_is_not_of_its_process() {
+        let mut drawn = ran("v7.2", [8, 1, 1, 1]);
+        let sched = &mut drawn.sched;
+        let later = Time(NOW.0 + 2_000_000);
+        sched.schedule(CpuId(0), crate::Deactivate::Exit, later);
+        let group = sched.sched_cache.groups.get(0).unwrap();
+        assert_eq!((group.nr_threads, group.runtime.of(CpuId(0))), (3, 8_000_000));
+        assert_eq!(sched.sched_cache.cpu[CpuId(0)].runtime, 8_000_000);
     }
 
     #[test]

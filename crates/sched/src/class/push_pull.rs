@@ -134,7 +134,8 @@ impl Sched {
     ///
     /// Kernel: push_rt_tasks(), kernel/sched/rt.c, push_dl_tasks(), kernel/sched/deadline.c, v6.12.
     pub(crate) fn push_tasks(&mut self, by: CpuId, cpu: CpuId, class: Class, now: Time) {
-        while self.push_task(by, cpu, class, now) {}
+        // The callback that pushes everything replaces those that push waiting tasks.
+        while !self.pushes_all(cpu) && self.push_task(by, cpu, class, now) {}
     }
 
     /// Pushes one task, and returns whether one moved.

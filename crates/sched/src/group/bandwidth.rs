@@ -14,6 +14,7 @@ use core::mem::take;
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
+use crate::task_work::TaskWork;
 use crate::{
     BandwidthSlices, CfsRqId, Curr, DequeueFlags, Effect, EnqueueFlags, Feature, PeltClock, Sched, SeId,
     TgId, UpdateFlags,
@@ -312,8 +313,8 @@ impl Sched {
             self.stop_cfs_rq(cfs);
         }
         if self.kernel.has(Feature::BandwidthPerTask) {
-            self.task_mut(task).throttle_work = true;
-            self.exit_to_user(task, now);
+            self.task_mut(task).works.add(TaskWork::Throttle);
+            self.throttle_cfs_rq_work(task, now);
         }
         self.rqs[cpu].need_resched = asked;
     }
@@ -507,17 +508,15 @@ impl Sched {
     fn task_throttle_setup_work(&mut self, task: TaskId) {
         let entry = self.task_mut(task);
         if !entry.exiting && !entry.kthread {
-            entry.throttle_work = true;
+            entry.works.add(TaskWork::Throttle);
         }
     }
 
-    /// The running task of a CPU is about to return to user mode: true if it has just
-    /// left its queue, so that the driver must call [`Sched::schedule`] with
-    /// [`crate::Deactivate::Yielded`].
+    /// A task leaves its queue if its group is out of quota. Returns whether it does.
     ///
     /// Kernel: throttle_cfs_rq_work(), kernel/sched/fair.c, v7.2.
-    pub fn exit_to_user(&mut self, task: TaskId, now: Time) -> bool {
-        if !take(&mut self.task_mut(task).throttle_work) || self.task(task).exiting {
+    pub(crate) fn throttle_cfs_rq_work(&mut self, task: TaskId, now: Time) -> bool {
+        if !self.task_mut(task).works.take(TaskWork::Throttle) || self.task(task).exiting {
             return false;
         }
         let cfs = self.cfs_rq_of(SeId(task.0));
