@@ -37,7 +37,7 @@ const MACHINES: [(&str, usize); 10] = [
 ];
 
 /// Sets of loads, the last of them with all at once.
-const LOADS: [&str; 26] = [
+const LOADS: [&str; 32] = [
     "plain",
     "nohz",
     "sync,irq",
@@ -64,6 +64,12 @@ const LOADS: [&str; 26] = [
     "all",
     "all,lazy",
     "all,hrtick",
+    "user,quota",
+    "cache",
+    "cache,exit,exec,kthread",
+    "all,cache",
+    "hotplug",
+    "hotplug,nohz,groups,quota",
 ];
 
 /// The runs to make.

@@ -60,6 +60,9 @@ impl Pair {
         for task in 0..self.tasks.len() {
             self.compare_task(task, &mut all);
         }
+        if self.sched.sched_cache_active() {
+            self.compare_processes(&mut all);
+        }
         for group in 0..self.groups.len() {
             for cpu in (0..self.nr_cpus()).map(CpuId::from) {
                 self.compare_group(group, cpu, &mut all);
@@ -187,6 +190,10 @@ impl Pair {
             all.numbers(
                 &of,
                 &[
+                    ("capacity", theirs.capacity, sgc.capacity),
+                    ("min_capacity", theirs.min_capacity, sgc.min_capacity),
+                    ("max_capacity", theirs.max_capacity, sgc.max_capacity),
+                    ("next_update", theirs.next_update, sgc.next_update),
                     ("last_balance", theirs.last_balance, sd.last_balance),
                     ("balance_interval", theirs.balance_interval, sd.balance_interval),
                     ("nr_balance_failed", theirs.nr_balance_failed, u64::from(sd.nr_balance_failed)),
@@ -195,6 +202,53 @@ impl Pair {
                     ("sgc->min_capacity", theirs.min_capacity, sgc.min_capacity),
                 ],
             );
+        }
+    }
+
+    fn compare_processes(&self, all: &mut Collected) {
+        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+            let theirs = self.kernel.cpu_state(cpu);
+            let (rq, epoch) = (&self.sched.rqs[cpu], &self.sched.sched_cache.cpu[cpu]);
+            let counts: u64 =
+                rq.llc_counts.iter().enumerate().map(|(llc, n)| u64::from(*n) << (8 * (llc % 8))).sum();
+            all.numbers(
+                &|| format!("CPU {}", cpu.0),
+                &[
+                    ("nr_pref_llc_running", theirs.nr_pref_llc_running, u64::from(rq.nr_pref_llc_running)),
+                    ("llc_counts", theirs.llc_counts, counts),
+                    ("cpu_epoch", theirs.cpu_epoch, epoch.epoch),
+                    ("cpu_epoch_next", theirs.cpu_epoch_next, self.sched.sched_cache.epoch_next[cpu]),
+                    ("cpu_runtime", theirs.cpu_runtime, epoch.runtime),
+                ],
+            );
+        }
+        for process in 0..self.processes {
+            let group = self.sched.sched_cache.groups.get(process);
+            for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+                let theirs = self.kernel.process_state(process, cpu);
+                let ours = group.map_or([0; 6], |group| {
+                    [
+                        group.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1),
+                        group.epoch,
+                        group.next_scan,
+                        group.nr_running_avg as u64,
+                        group.nr_threads.into(),
+                        group.runtime.of(cpu),
+                    ]
+                });
+                let [home, epoch, next_scan, nr_running_avg, nr_threads, runtime] = ours;
+                all.numbers(
+                    &|| format!("process {process} on CPU {}", cpu.0),
+                    &[
+                        ("cpu of the process", theirs.cpu, home),
+                        ("epoch", theirs.epoch, epoch),
+                        ("next_scan", theirs.next_scan, next_scan),
+                        ("nr_running_avg", theirs.nr_running_avg, nr_running_avg),
+                        ("nr_threads", theirs.nr_threads, nr_threads),
+                        ("runtime", theirs.runtime, runtime),
+                    ],
+                );
+            }
         }
     }
 
@@ -226,6 +280,12 @@ impl Pair {
                     task.recent_used_cpu.map_or(0, |cpu| cpu.0.into()),
                 ),
                 ("wake_cpu", theirs.wake_cpu, u64::from(task.wake_cpu.0)),
+                (
+                    "preferred_llc",
+                    theirs.preferred_llc,
+                    task.preferred_llc.map_or(0, |llc| u64::from(llc) + 1),
+                ),
+                ("pref_llc_queued", theirs.pref_llc_queued, task.pref_llc_queued.into()),
             ],
         );
         if self.nr_cpus() > 1 {

@@ -34,7 +34,8 @@ impl Generator {
         let alive = pair.ended.iter().filter(|ended| !**ended).count();
         if alive < self.tasks && self.random.once_in(3) {
             let kthread = self.loads.has("kthread") && self.random.once_in(4);
-            return Operation::Fork { cpu, kthread };
+            let process = self.loads.has("cache") && self.random.once_in(6);
+            return Operation::Fork { cpu, kthread, process };
         }
         if pair.tasks.is_empty() {
             return Operation::Sleep { cpu };
@@ -120,6 +121,9 @@ impl Generator {
         if meant(random, "batch", 50) {
             let policy = random.of(&[Policy::Normal, Policy::Batch, Policy::Idle]);
             return Some(Operation::Policy { cpu, task, policy });
+        }
+        if meant(random, "user", 6) {
+            return Some(Operation::ExitToUser { cpu });
         }
         if meant(random, "exec", 20) {
             return Some(Operation::Exec { cpu });

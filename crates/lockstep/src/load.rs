@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use schedlab_kernel_tree::Tree;
 
-/// Loads that are not among "all": two change a setting of the whole run, and hotplug differs beside deadline tasks and quota.
-const APART: [&str; 3] = ["lazy", "hrtick", "hotplug"];
+/// Loads that are not among "all": three change a setting of the whole run, and hotplug differs beside deadline tasks and quota.
+const APART: [&str; 4] = ["lazy", "hrtick", "hotplug", "cache"];
 
 /// Names of loads, and what each adds.
-pub const LOADS: [(&str, &str); 22] = [
+pub const LOADS: [(&str, &str); 24] = [
     ("nohz", "idle CPUs stop their ticks and others balance for them"),
     ("sync", "wake-ups with the sync flag"),
     ("irq", "wake-ups from interrupts"),
@@ -27,11 +27,16 @@ pub const LOADS: [(&str, &str); 22] = [
     ("batch", "SCHED_BATCH and SCHED_IDLE"),
     ("rt", "SCHED_FIFO and SCHED_RR"),
     ("deadline", "SCHED_DEADLINE"),
+    (
+        "user",
+        "tasks that return to user mode, and do what waits for that: leaving their queue without quota (from 6.18 on)",
+    ),
     ("exec", "tasks that execute another program, and are moved for that"),
     ("steal", "time that a hypervisor takes from CPUs"),
-    ("hotplug", "idle CPUs that go offline and come back"),
+    ("hotplug", "CPUs that go offline and come back"),
     ("lazy", "preempt=lazy, and CPUs that honour lazy requests (from 6.13 on)"),
     ("hrtick", "slices and budgets end by a timer (HRTICK, HRTICK_DL)"),
+    ("cache", "processes of several threads, and cache-aware balancing (SCHED_CACHE, from 7.2 on)"),
 ];
 
 /// A set of loads.
@@ -53,6 +58,12 @@ impl Loads {
         if self.has("lazy") && !tree.has_preempt_lazy() {
             return Err(format!(
                 "Linux {} has no lazy preemption, so there is no load lazy for it",
+                tree.release()
+            ));
+        }
+        if self.has("cache") && !tree.has_sched_cache() {
+            return Err(format!(
+                "Linux {} has no cache-aware balancing, so there is no load cache for it",
                 tree.release()
             ));
         }
@@ -95,6 +106,9 @@ impl FromStr for Loads {
                 loads.0.push(name);
             }
         }
+        if loads.has("cache") && !loads.has("user") {
+            loads.0.push("user");
+        }
         if ["shares", "quota", "idle-groups"].iter().any(|load| loads.has(load)) {
             loads.0.push("groups");
             loads.0.dedup();
@@ -117,7 +131,7 @@ mod tests {
         assert_eq!(
             "nhz".parse::<Loads>().unwrap_err(),
             "there is no load \"nhz\"; known are plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, \
-             shares, quota, idle-groups, slice, freq, batch, rt, deadline, exec, steal, hotplug, lazy, hrtick"
+             shares, quota, idle-groups, slice, freq, batch, rt, deadline, user, exec, steal, hotplug, lazy, hrtick, cache"
         );
     }
 }

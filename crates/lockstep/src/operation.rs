@@ -18,12 +18,14 @@ pub type Operations = Vec<Operation>;
 pub enum Operation {
     /// Time passes, ns; ticks and timers come when they are due.
     Pass(u64),
-    /// A new task is forked and woken.
-    Fork { cpu: CpuId, kthread: bool },
+    /// A new task is forked and woken: a thread of the current task's process, or of its own.
+    Fork { cpu: CpuId, kthread: bool, process: bool },
     /// The current task sleeps.
     Sleep { cpu: CpuId },
     /// The CPU honours a request to reschedule, a lazy one too, as a task does on its way to user mode.
     ReschedLazy { cpu: CpuId },
+    /// The current task returns to user mode, and does the work that waits for this.
+    ExitToUser { cpu: CpuId },
     /// A task is woken.
     Wake { cpu: CpuId, task: usize, sync: bool, in_irq: bool },
     /// The current task yields.
@@ -50,7 +52,7 @@ pub enum Operation {
     Slice { cpu: CpuId, task: usize, slice: u64 },
     /// The clock rate of a CPU changes; 1024 is its full rate.
     Frequency { cpu: CpuId, scale: u64 },
-    /// An idle CPU goes offline.
+    /// A CPU goes offline.
     Offline { cpu: CpuId },
     /// The CPU comes back.
     Online { cpu: CpuId },
@@ -67,6 +69,7 @@ impl Operation {
             Operation::Fork { cpu, .. }
             | Operation::Sleep { cpu }
             | Operation::ReschedLazy { cpu }
+            | Operation::ExitToUser { cpu }
             | Operation::Wake { cpu, .. }
             | Operation::Yield { cpu }
             | Operation::Exit { cpu }
@@ -98,10 +101,16 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Operation::Pass(ns) => write!(f, "{:.3} ms pass", *ns as f64 / 1e6),
-            Operation::Fork { cpu, kthread } => {
-                write!(f, "CPU {} forks a {}", cpu.0, if *kthread { "kernel thread" } else { "task" })
+            Operation::Fork { cpu, kthread, process } => {
+                let what = match (kthread, process) {
+                    (true, _) => "kernel thread",
+                    (false, true) => "process",
+                    (false, false) => "task",
+                };
+                write!(f, "CPU {} forks a {what}", cpu.0)
             }
             Operation::Sleep { cpu } => write!(f, "the task on CPU {} sleeps", cpu.0),
+            Operation::ExitToUser { cpu } => write!(f, "the task on CPU {} returns to user mode", cpu.0),
             Operation::ReschedLazy { cpu } => write!(f, "CPU {} honours a lazy request", cpu.0),
             Operation::Wake { cpu, task, sync, in_irq } => {
                 let how = match (sync, in_irq) {

@@ -63,6 +63,8 @@ pub struct Pair {
     pub(crate) tasks: Vec<(TaskId, KernelTask)>,
     pub(crate) ended: Vec<bool>,
     pub(crate) groups: Vec<(TgId, GroupId)>,
+    /// Number of processes so far. They matter to cache-aware balancing alone.
+    pub(crate) processes: u32,
     /// What the stopper of each CPU must do.
     pub(crate) stopper_work: Vec<Vec<StopperWork>>,
     pub(crate) balance_due: Vec<bool>,
@@ -70,6 +72,8 @@ pub struct Pair {
     /// CPUs that were interrupted to let queues run again, and to push RT tasks.
     pub(crate) unthrottles: Vec<bool>,
     pub(crate) pushes: Vec<bool>,
+    /// CPUs that have something left to run before they go offline.
+    pub(crate) leaving: Vec<bool>,
     pub(crate) offline: Vec<bool>,
     pub(crate) zero_vruntime: bool,
     pub(crate) counts: Counts,
@@ -104,6 +108,7 @@ impl Pair {
             rq.clock_pelt = booted.clock_pelt;
             sched.cfs_rqs[cpu.index()].last_h_load_update.set(booted.last_h_load_update);
             kernel.seed_cpu(cpu, sched.rqs[cpu].random);
+            sched.begin_epoch(cpu, booted.cpu_epoch, booted.cpu_epoch_next, booted.cpu_runtime);
             begin_as(&mut sched, cpu, &booted);
             let spec = NewTask {
                 policy: Policy::Stop,
@@ -127,11 +132,13 @@ impl Pair {
             tasks: Vec::new(),
             ended: Vec::new(),
             groups: Vec::new(),
+            processes: 0,
             stopper_work: vec![Vec::new(); nr_cpus],
             balance_due: vec![false; nr_cpus],
             kicked: vec![false; nr_cpus],
             unthrottles: vec![false; nr_cpus],
             pushes: vec![false; nr_cpus],
+            leaving: vec![false; nr_cpus],
             offline: vec![false; nr_cpus],
             zero_vruntime,
             counts: Counts::default(),
@@ -203,7 +210,8 @@ impl Pair {
                 self.pass(*ns);
                 true
             }
-            Operation::Fork { cpu, kthread } => self.fork(*cpu, *kthread),
+            Operation::Fork { cpu, kthread, process } => self.fork(*cpu, *kthread, *process),
+            Operation::ExitToUser { cpu } => self.exit_to_user(*cpu),
             Operation::Wake { cpu, task, sync, in_irq } => {
                 self.lives(*task) && self.wake(*cpu, *task, *sync, *in_irq)
             }
@@ -319,7 +327,7 @@ impl Pair {
         self.compare(what);
     }
 
-    fn fork(&mut self, cpu: CpuId, kthread: bool) -> bool {
+    fn fork(&mut self, cpu: CpuId, kthread: bool, process: bool) -> bool {
         let now = self.time();
         let nr_cpus = self.nr_cpus();
         let parent = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus);
@@ -331,6 +339,10 @@ impl Pair {
             return false;
         }
         let theirs = self.kernel.fork(cpu, kthread);
+        let of = parent.map(|parent| self.sched.task(parent)).filter(|parent| !process && !parent.kthread);
+        let process = of.map_or(self.processes, |parent| parent.process);
+        self.processes = self.processes.max(process + 1);
+        self.kernel.join_process(theirs, process);
         let spec = match parent.map(|parent| self.sched.task(parent)) {
             Some(parent) => NewTask {
                 policy: parent.policy,
@@ -339,10 +351,12 @@ impl Pair {
                 tg: parent.tg,
                 kthread,
                 slice: parent.se.custom_slice.then_some(parent.se.slice),
+                process,
                 ..NewTask::plain(nr_cpus)
             },
             None => {
-                NewTask { kthread, allowed: Arc::new(CpuMask::one(nr_cpus, cpu)), ..NewTask::plain(nr_cpus) }
+                let allowed = Arc::new(CpuMask::one(nr_cpus, cpu));
+                NewTask { kthread, allowed, process, ..NewTask::plain(nr_cpus) }
             }
         };
         let ours = self.sched.new_task(&spec, parent, now);
@@ -413,16 +427,49 @@ impl Pair {
         true
     }
 
-    /// An idle CPU leaves. Its stopper takes it down. The first CPU stays.
+    /// The current task does the work that waits for its return to user mode.
+    fn exit_to_user(&mut self, cpu: CpuId) -> bool {
+        let nr_cpus = self.nr_cpus();
+        let Some(task) = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus) else {
+            return false;
+        };
+        if self.sched.task(task).kthread {
+            return false;
+        }
+        self.kernel.exit_to_user(cpu);
+        self.sched.exit_to_user(task, self.time());
+        true
+    }
+
+    /// A CPU begins to leave. The first CPU stays.
     fn go_offline(&mut self, cpu: CpuId) -> bool {
-        let rq = &self.sched.rqs[cpu];
-        let busy = rq.curr != Curr::Idle || rq.nr_running > 0 || !rq.wake_list.is_empty();
-        if busy || cpu.0 == 0 || self.kernel.offline(cpu).is_err() {
+        if cpu.0 == 0 || self.offline[cpu.index()] || self.kernel.offline(cpu).is_err() {
             return false;
         }
         self.sched.cpu_deactivate(cpu, self.time());
         self.rebuild_domains();
+        if self.sched.rqs[cpu].curr != Curr::Idle && self.sched.kernel.has(Feature::BalancePush) {
+            self.sched.rqs[cpu].need_resched.full = true;
+        }
+        self.leaving[cpu.index()] = true;
+        true
+    }
+
+    /// The stopper of a CPU that is leaving takes it down, once the CPU has pushed away what it had to run. Up to 5.10 that
+    /// is then moved.
+    pub(crate) fn take_down(&mut self, cpu: CpuId) -> bool {
+        if !self.leaving[cpu.index()] {
+            return false;
+        }
+        let rq = &self.sched.rqs[cpu];
+        let empty = rq.curr == Curr::Idle && rq.nr_running == 0;
+        if !empty && self.sched.kernel.has(Feature::BalancePush) {
+            return false;
+        }
+        self.leaving[cpu.index()] = false;
+        self.kernel.take_down(cpu);
         self.ask_stopper(cpu, cpu, StopperWork::Die, true);
+        self.after(&format!("CPU {} is empty", cpu.0));
         true
     }
 
@@ -478,6 +525,11 @@ impl Pair {
         if decided.cpu != cpu {
             let work = StopperWork::Move { task, to: decided.cpu, cause: MigrationCause::Exec };
             self.ask_stopper(cpu, cpu, work, true);
+        }
+        if !self.sched.task(task).kthread {
+            self.kernel.join_process(self.tasks[task.index() - nr_cpus].1, self.processes);
+            self.sched.sched_cache_exec(task, self.processes, self.time());
+            self.processes += 1;
         }
         true
     }

@@ -68,6 +68,12 @@ impl Plan {
                 rules.switch(name).expect("every kernel has this switch");
             }
         }
+        if self.loads.has("cache") {
+            assert!(kernel.set_sched_cache(true), "Linux {} has no cache-aware balancing", kernel.release());
+            rules.switch("SCHED_CACHE").expect("every kernel has this switch");
+        } else {
+            kernel.set_sched_cache(false);
+        }
         Pair::new(kernel, &self.machine, &rules, self.seed, self.loads.has("nohz"))
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum StopperWork {
     Balance { to: CpuId },
     /// Move this task.
     Move { task: TaskId, to: CpuId, cause: MigrationCause },
+    /// Move this task off a CPU that is leaving.
+    Push { task: TaskId },
     /// Take the CPU down.
     Die,
 }
@@ -34,6 +36,7 @@ impl Pair {
                 busy |= self.softirq(cpu);
                 busy |= self.reschedule(cpu);
                 busy |= self.stop(cpu);
+                busy |= self.take_down(cpu);
             }
             if !busy {
                 return;
@@ -129,6 +132,7 @@ impl Pair {
             for work in std::mem::take(&mut self.stopper_work[cpu.index()]) {
                 match work {
                     StopperWork::Balance { to } => _ = self.sched.active_balance(cpu, to, now),
+                    StopperWork::Push { task } => self.sched.balance_push_cpu_stop(cpu, task, now),
                     StopperWork::Die => {
                         self.sched.cpu_dying(cpu, now);
                         self.offline[cpu.index()] = true;
@@ -156,6 +160,11 @@ impl Pair {
         self.counts.picks += 1;
         self.tell(|| format!("CPU {} switches from {:?} to {:?}", cpu.0, switched.prev, switched.next));
         self.effects();
+        if let Some(task) = self.sched.balance_push(cpu).filter(|_| !self.offline[cpu.index()]) {
+            self.ask_stopper(cpu, cpu, StopperWork::Push { task }, true);
+            // schedule() goes on until nothing asks for it.
+            self.schedule(cpu, Deactivate::Preempted);
+        }
     }
 
     /// Queues work for the stopper of a CPU, and wakes it.
@@ -182,11 +191,12 @@ impl Pair {
             let skips: String = skips.collect();
             self.tell(|| {
                 format!(
-                    "CPU {} balances over {over} CPUs ({:?}): {}, imbalance {}{from}, {} moved{asks}{skips}",
+                    "CPU {} balances over {over} CPUs ({:?}): {}, imbalance {} ({:?}){from}, {} moved{asks}{skips}",
                     pass.cpu.0,
                     pass.idle,
                     pass.reason.name(),
                     pass.imbalance,
+                    pass.migration_type,
                     pass.moved
                 )
             });
