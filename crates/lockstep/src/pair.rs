@@ -110,6 +110,12 @@ impl Pair {
             kernel.seed_cpu(cpu, sched.rqs[cpu].random);
             sched.begin_epoch(cpu, booted.cpu_epoch, booted.cpu_epoch_next, booted.cpu_runtime);
             begin_as(&mut sched, cpu, &booted);
+            let locals: Vec<u32> =
+                sched.domains.walk(cpu).map(|(_, sd)| sched.domains.sg(sd.groups.local()).sgc).collect();
+            for (level, sgc) in locals.into_iter().enumerate() {
+                let (theirs, _) = kernel.domain(cpu, level).expect("the build compared the domains");
+                sched.domains.sgcs[sgc as usize].next_update = theirs.next_update;
+            }
             let spec = NewTask {
                 policy: Policy::Stop,
                 kthread: true,
