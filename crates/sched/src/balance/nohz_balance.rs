@@ -87,13 +87,7 @@ impl Sched {
                 sd.last_decay_max_lb_cost = jiffy;
             }
         }
-        for id in (0..self.domains.sds.len() as u32).map(crate::SdId) {
-            let sd = self.domains.sd(id);
-            let (interval, group) = (sd.balance_interval, sd.groups.local());
-            let sgc = self.domains.sg(group).sgc as usize;
-            let interval = self.msecs_to_jiffies(interval).clamp(1, self.max_load_balance_interval);
-            self.domains.sgcs[sgc].next_update = jiffy + interval;
-        }
+        self.init_sched_groups_capacity(Time(now));
         for cpu in self.nohz_idle_cpus.clone().iter() {
             if !self.rqs[cpu].active {
                 self.nohz_idle_cpus.clear(cpu);

@@ -1,5 +1,8 @@
 //! Capacity of groups, updated from below whenever a pass examines its own group.
 
+use alloc::vec::Vec;
+
+use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use crate::{Sched, SdFlags, SdId};
@@ -24,6 +27,22 @@ impl Sched {
         };
         let sgc = &mut self.domains.sgcs[sgc];
         [sgc.capacity, sgc.min_capacity, sgc.max_capacity] = capacities;
+    }
+
+    /// Computes the capacities of all groups of new domains. The first CPU that may balance for a group does so, from the
+    /// last CPU to the first, so that sums contain those of the groups below.
+    ///
+    /// Kernel: init_sched_groups_capacity(), kernel/sched/topology.c, v6.12.
+    pub(super) fn init_sched_groups_capacity(&mut self, now: Time) {
+        for cpu in (0..self.rqs.len()).rev().map(CpuId::from) {
+            let levels: Vec<SdId> = self.domains.walk(cpu).map(|(id, _)| id).collect();
+            for id in levels {
+                let group = self.domains.sg(self.domains.sd(id).groups.local());
+                if group.balance_mask.first() == Some(cpu) {
+                    self.update_group_capacity(id, now);
+                }
+            }
+        }
     }
 
     /// Sum, minimum and maximum of the capacities of the local group's child groups. Child groups of
@@ -53,7 +72,6 @@ impl Sched {
 #[cfg(test)]
 mod tests {
     use alloc::format;
-    use alloc::vec::Vec;
 
     use expect_test::expect;
     use schedlab_topology::CpuId;
