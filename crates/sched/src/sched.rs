@@ -158,6 +158,7 @@ impl Sched {
             bandwidth_used: false,
         };
         sched.keep_group_sums();
+        sched.number_llcs();
         sched
     }
 

@@ -123,10 +123,8 @@ impl LbEnv<'_> {
     /// Kernel: migrate_llc_task_wrong_dst(), kernel/sched/fair.c, v7.2.
     pub(super) fn wrong_llc(&self, task: TaskId) -> bool {
         let wanted = self.migration_type == MigrationType::LlcTask || self.flags.active_llc;
-        let preferred = self.sched.task(task).preferred_llc.map(u32::from);
-        wanted
-            && self.sched.sched_cache_active()
-            && preferred != self.sched.llc_of(self.dst_cpu).map(|llc| llc.0)
+        let preferred = self.sched.task(task).preferred_llc;
+        wanted && self.sched.sched_cache_active() && preferred != self.sched.llc_id(self.dst_cpu)
     }
 
     /// Why a task should stay in its cache. Failed passes weaken the reason.

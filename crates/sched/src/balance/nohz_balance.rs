@@ -74,7 +74,7 @@ impl Sched {
     }
 
     /// Domains were rebuilt at the time when some CPU last read its clock. Each domain counts as just balanced, the
-    /// CPUs of a cache as busy although they stopped their ticks, and no process prefers a cache.
+    /// CPUs of a cache as busy although they stopped their ticks.
     ///
     /// Kernel: sd_init(), kernel/sched/topology.c, v6.12 and v5.5.
     pub(crate) fn after_rebuild(&mut self) {
@@ -94,13 +94,10 @@ impl Sched {
                 self.rqs[cpu].nohz_tick_stopped = false;
             }
         }
+        self.number_llcs();
+        // Domains count who prefers which cache. Tasks that are queued now are counted again when they are queued next.
         for (_, rq) in self.rqs.iter_mut() {
             rq.llc_counts.clear();
-            rq.nr_pref_llc_running = 0;
-        }
-        for task in &mut self.tasks {
-            task.preferred_llc = None;
-            task.pref_llc_queued = false;
         }
     }
 

@@ -48,7 +48,7 @@ impl Sched {
 
     /// The same preference for another CPU's cache, or none, known to all threads.
     pub fn preferring(&self, preference: &Preference, home: Option<CpuId>) -> Preference {
-        let llc = home.and_then(|cpu| self.llc_of(cpu)).map(|llc| llc.0 as u16);
+        let llc = home.and_then(|cpu| self.llc_id(cpu));
         let threads = preference.threads.iter().map(|&(task, _)| (task, llc)).collect();
         Preference { home, threads }
     }

@@ -188,6 +188,8 @@ pub struct SchedCache {
     pub groups: CacheGroups,
     /// Run time of each CPU, and its epoch.
     pub cpu: PerCpu<EpochTime>,
+    /// Number of each CPU's last-level cache.
+    pub llc_id: PerCpu<Option<u16>>,
     /// Jiffy at which a CPU's next epoch begins.
     pub epoch_next: PerCpu<u64>,
 }
@@ -201,7 +203,45 @@ impl Sched {
         self.kernel.has(Feature::SchedCache) && self.domains.nr_llcs > 1
     }
 
-    /// The last-level cache of a CPU.
+    /// The number of a CPU's last-level cache. It stays when domains are rebuilt.
+    ///
+    /// Kernel: llc_id(), kernel/sched/fair.c, v7.2.
+    #[inline]
+    pub(super) fn llc_id(&self, cpu: CpuId) -> Option<u16> {
+        self.sched_cache.llc_id.values().get(cpu.index()).copied().flatten()
+    }
+
+    /// Caches of new domains keep their numbers as long as one of their CPUs has it; others get the lowest that is free.
+    ///
+    /// Kernel: build_sched_domains(), sched_domains_free_llc_id(), kernel/sched/topology.c, v7.2.
+    pub(crate) fn number_llcs(&mut self) {
+        if !self.kernel.has(Feature::SchedCache) {
+            return;
+        }
+        let nr_cpus = self.rqs.len();
+        let mut ids = core::mem::take(&mut self.sched_cache.llc_id);
+        if ids.len() != nr_cpus {
+            ids = PerCpu::new(nr_cpus, |_| None);
+        }
+        let mut of_llc = alloc::vec![None; self.domains.shared.len()];
+        for (cpu, id) in ids.iter_mut() {
+            let llc = self.llc_of(cpu);
+            *id = id.filter(|_| llc.is_some());
+            if let (Some(llc), Some(id)) = (llc, *id) {
+                of_llc[llc.0 as usize] = Some(id);
+            }
+        }
+        for (cpu, id) in ids.iter_mut() {
+            let Some(llc) = self.llc_of(cpu) else { continue };
+            let of_llc_now = of_llc[llc.0 as usize];
+            let free = || (0..).find(|id| !of_llc.contains(&Some(*id)));
+            *id = of_llc_now.or_else(free);
+            of_llc[llc.0 as usize] = *id;
+        }
+        self.sched_cache.llc_id = ids;
+    }
+
+    /// The last-level cache of a CPU in the present domains.
     pub(super) fn llc_of(&self, cpu: CpuId) -> Option<SharedId> {
         self.domains.per_cpu[cpu].llc_shared
     }
@@ -210,9 +250,9 @@ impl Sched {
     ///
     /// Kernel: update_sg_lb_stats(), kernel/sched/fair.c, v7.2: the part about llc_counts.
     pub(super) fn nr_prefer_llc_of(&self, cpu: CpuId, dst: CpuId) -> u32 {
-        match self.llc_of(dst) {
-            Some(llc) if self.llc_of(cpu) != Some(llc) => {
-                self.rqs[cpu].llc_counts.get(llc.0 as usize).copied().unwrap_or(0)
+        match self.llc_id(dst) {
+            Some(llc) if self.llc_id(cpu) != Some(llc) => {
+                self.rqs[cpu].llc_counts.get(usize::from(llc)).copied().unwrap_or(0)
             }
             _ => 0,
         }
@@ -221,9 +261,9 @@ impl Sched {
     /// The same, summed over several CPUs.
     #[inline]
     pub(super) fn nr_prefer_llc_among(&self, cpus: &[CpuId], dst: CpuId) -> u32 {
-        let Some(llc) = self.llc_of(dst) else { return 0 };
-        let count = |&cpu: &CpuId| match self.rqs[cpu].llc_counts.get(llc.0 as usize) {
-            Some(&count) if count > 0 && self.llc_of(cpu) != Some(llc) => count,
+        let Some(llc) = self.llc_id(dst) else { return 0 };
+        let count = |&cpu: &CpuId| match self.rqs[cpu].llc_counts.get(usize::from(llc)) {
+            Some(&count) if count > 0 && self.llc_id(cpu) != Some(llc) => count,
             _ => 0,
         };
         cpus.iter().map(count).sum()
@@ -234,12 +274,15 @@ impl Sched {
     /// Kernel: account_llc_enqueue(), kernel/sched/fair.c, v7.2.
     pub fn account_llc_enqueue(&mut self, cpu: CpuId, task: TaskId) {
         let Some(preferred) = self.task(task).preferred_llc else { return };
-        let at_home = self.llc_of(cpu).is_some_and(|llc| llc.0 == u32::from(preferred));
+        let at_home = self.llc_id(cpu) == Some(preferred);
         let p = self.task_mut(task);
         p.pref_llc_queued = at_home;
         let counts = at_home && !p.se.sched_delayed;
         let rq = &mut self.rqs[cpu];
         rq.nr_pref_llc_running += u32::from(counts);
+        if !rq.active && !self.leaving.contains(&cpu) {
+            return; // it has no domain, where they are counted
+        }
         let llc = usize::from(preferred);
         if rq.llc_counts.len() <= llc {
             rq.llc_counts.resize(llc + 1, 0);
@@ -351,7 +394,7 @@ impl Sched {
     ///
     /// Kernel: __update_mm_sched(), kernel/sched/fair.c, v7.2.
     fn update_mm_sched(&mut self, cpu: CpuId, place: usize, jiffy: u64) -> u64 {
-        let SchedCache { groups, cpu: cpus, epoch_next } = &mut self.sched_cache;
+        let SchedCache { groups, cpu: cpus, epoch_next, .. } = &mut self.sched_cache;
         let epoch = next_epoch(&self.kernel, &mut cpus[cpu], &mut epoch_next[cpu], jiffy);
         groups.places[place].runtime.age(cpu, epoch)
     }
@@ -365,7 +408,7 @@ impl Sched {
         }
         let Some(place) = self.sched_cache.groups.place_of(self.task(task)) else { return };
         let jiffy = self.jiffies(Time(self.rqs[cpu].clock));
-        let SchedCache { groups, cpu: cpus, epoch_next } = &mut self.sched_cache;
+        let SchedCache { groups, cpu: cpus, epoch_next, .. } = &mut self.sched_cache;
         let group = &mut groups.places[place];
         let epoch = next_epoch(&self.kernel, &mut cpus[cpu], &mut epoch_next[cpu], jiffy);
         cpus[cpu].runtime += delta;
@@ -375,7 +418,7 @@ impl Sched {
         if epoch as i64 - group.epoch as i64 > timeout as i64 || unsuitable {
             group.cpu = None;
         }
-        let preferred = group.cpu.and_then(|cpu| self.llc_of(cpu)).map(|llc| llc.0 as u16);
+        let preferred = group.cpu.and_then(|cpu| self.llc_id(cpu));
         let p = self.task(task);
         if p.on_rq && p.preferred_llc != preferred {
             self.account_llc_dequeue(cpu, task);
@@ -428,7 +471,7 @@ impl Sched {
     /// Kernel: task_cache_work(), kernel/sched/fair.c, v7.2.
     fn find_preferred_llc(&mut self, this_cpu: CpuId, place: usize, jiffy: u64) {
         let home = self.sched_cache.groups.places[place].cpu;
-        let present = home.and_then(|cpu| self.llc_of(cpu));
+        let present = home.and_then(|cpu| self.llc_id(cpu));
         let (mut best, mut best_cpu, mut present_share, mut running) = (0, None, 0, 0);
         let mut seen = CpuMask::new(self.rqs.len());
         for index in 0..self.rqs.len() {
@@ -457,7 +500,7 @@ impl Sched {
             if share > best {
                 (best, best_cpu) = (share, most_cpu);
             }
-            if self.llc_of(cpu) == present && present.is_some() {
+            if self.llc_id(cpu) == present {
                 present_share = share;
             }
         }
@@ -577,6 +620,35 @@ mod tests {
         let group = sched.sched_cache.groups.get(0).unwrap();
         assert_eq!((group.nr_threads, group.runtime.of(CpuId(0))), (3, 8_000_000));
         assert_eq!(sched.sched_cache.cpu[CpuId(0)].runtime, 8_000_000);
+    }
+
+    #[test]
+    fn caches_keep_their_numbers_when_a_cpu_leaves_and_tasks_what_they_prefer() {
+        let mut drawn = draw("v7.2", "1x2x4 | 0[a*] 4[b*]");
+        let sched = &mut drawn.sched;
+        for task in [0, 1] {
+            sched.account_llc_dequeue(CPUS[task * 2], TaskId(task as u32));
+            sched.task_mut(TaskId(task as u32)).preferred_llc = Some(1);
+            sched.account_llc_enqueue(CPUS[task * 2], TaskId(task as u32));
+        }
+        let seen = |sched: &crate::Sched| {
+            let ids: alloc::vec::Vec<_> =
+                (0..8).map(|cpu| sched.llc_id(CpuId(cpu)).map_or(-1, i32::from)).collect();
+            let prefer = sched.nr_prefer_llc_of(CpuId(0), CpuId(4));
+            let at_home = sched.rqs[CpuId(4)].nr_pref_llc_running;
+            format!("{ids:?}, {prefer} away, {at_home} at home")
+        };
+        expect!["[0, 0, 0, 0, 1, 1, 1, 1], 1 away, 1 at home"].assert_eq(&seen(sched));
+        for cpu in 0..4 {
+            sched.cpu_deactivate(CpuId(cpu), NOW);
+        }
+        sched.rebuild_domains();
+        // New domains have counted none of the tasks.
+        expect!["[-1, -1, -1, -1, 1, 1, 1, 1], 0 away, 1 at home"].assert_eq(&seen(sched));
+        sched.cpu_activate(CpuId(2), NOW);
+        sched.cpu_activate(CpuId(3), NOW);
+        sched.rebuild_domains();
+        expect!["[-1, -1, 0, 0, 1, 1, 1, 1], 0 away, 1 at home"].assert_eq(&seen(sched));
     }
 
     #[test]

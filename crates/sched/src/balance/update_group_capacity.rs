@@ -72,6 +72,7 @@ impl Sched {
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::vec::Vec;
 
     use expect_test::expect;
     use schedlab_topology::CpuId;

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use super::differ;
 use crate::Sched;
@@ -58,8 +59,11 @@ pub(super) fn llc_counts(sched: &Sched) -> Option<String> {
             counted[llc] += 1;
             at_home += u32::from(task.pref_llc_queued && !task.se.sched_delayed);
         }
+        // New domains do not count the tasks that are queued when they are built.
+        let most: Vec<u32> =
+            rq.llc_counts.iter().zip(&counted).map(|(kept, counted)| *kept.min(counted)).collect();
         let kept = (rq.llc_counts.clone(), rq.nr_pref_llc_running);
-        differ(format!("cpu {cpu}"), kept, (counted, at_home))
+        differ(format!("cpu {cpu}"), kept, (most, at_home))
     })
 }
 
