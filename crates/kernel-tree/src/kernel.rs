@@ -115,6 +115,12 @@ impl Kernel {
         self.raw.feature(name, on)
     }
 
+    /// Sets a tunable by the name of its variable, as a write to its file does: `sysctl_sched_base_slice`. Returns false
+    /// if the kernel has no such variable.
+    pub fn set_tunable(&mut self, variable: &str, value: u32) -> bool {
+        self.raw.tunable(variable, value)
+    }
+
     /// How many `WARN()`s the kernel has issued, and file and line of the first.
     pub fn warnings(&self) -> (u32, String) {
         self.raw.warnings()

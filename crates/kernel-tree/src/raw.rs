@@ -141,6 +141,7 @@ functions! {
     lab_on_fatal: fn(extern "C-unwind" fn(*const c_char, *const c_void) -> !);
     lab_release: fn() -> *const c_char;
     lab_feature: fn(*const c_char, c_int) -> c_int;
+    lab_tunable: fn(*const c_char, u32) -> c_int;
     lab_preempt: fn(*const c_char) -> c_int;
     lab_warnings: fn(*mut *const c_char) -> c_int;
     lab_state_task: fn(c_int, *mut u64);
@@ -206,6 +207,12 @@ impl Raw {
         // SAFETY: the string lives as long as the call.
         let was = unsafe { (self.lab_feature)(name.as_ptr(), on.into()) };
         (was >= 0).then_some(was > 0)
+    }
+
+    /// Sets a variable; returns whether the kernel has it.
+    pub(crate) fn tunable(&self, name: &str, value: u32) -> bool {
+        // SAFETY: the string lives as long as the call.
+        CString::new(name).is_ok_and(|name| unsafe { (self.lab_tunable)(name.as_ptr(), value) } != 0)
     }
 
     /// Changes the preemption model; returns whether the kernel has it.

@@ -1,5 +1,6 @@
 //! Kernel strings that name a tree: `tree:DIR`, `tree:DIR@REV`, either followed by `+FILE.patch`, `+NAME` or `+NO_NAME`
-//! of the tree's own features, `+preempt=MODEL` of those that the tree has, and `+rules=NAME` for our rules beside the tree.
+//! of the tree's own features, `+NAME=VALUE` of its tunables, `+preempt=MODEL` of those that the tree has, and
+//! `+rules=NAME` for our rules beside the tree.
 //!
 //! After a tree was opened, it is known by its string: a [`Kernel`] with that name runs its code.
 
@@ -8,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use schedlab_kernel_tree::{Cache, Library, Tree};
-use schedlab_sched::{Kernel, Took};
+use schedlab_sched::{Kernel, Took, Tunables};
 use schedlab_topology::Topology;
 
 use crate::source::{Patched, commit};
-use crate::{Followed, Followers, TreeSched};
+use crate::{Followed, Followers, TreeSched, tunables};
 
 /// Prefix of such a string.
 pub const PREFIX: &str = "tree:";
@@ -23,6 +24,7 @@ pub struct TreeKernel {
     library: Library,
     nearest: Kernel,
     features: Vec<(String, bool)>,
+    tunables: Vec<&'static str>,
     followed: Followers,
     changes: Vec<String>,
 }
@@ -58,7 +60,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     let changes = patched.as_ref().map(|patched| patched.changes.clone()).unwrap_or_default();
     let mut nearest = nearest(&tree);
     let known: Vec<String> = tree.features().into_iter().map(|(name, _)| name).collect();
-    let mut features = Vec::new();
+    let (mut features, mut tunables) = (Vec::new(), Vec::new());
     for part in switches {
         if let Some(model) = part.strip_prefix("preempt=") {
             set_preempt(&mut nearest, &tree, model)?;
@@ -69,6 +71,10 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
             nearest.name += &format!("+{part}");
             continue;
         }
+        if part.contains('=') {
+            tunables.push(tunables::parse(part, &mut nearest)?);
+            continue;
+        }
         let (name, on) = part.strip_prefix("NO_").map_or((part, true), |name| (name, false));
         if name == "SCHED_CACHE" && tree.has_sched_cache() {
             nearest.switch(part).map_err(|error| error.to_string())?;
@@ -77,8 +83,9 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
         }
         if !known.iter().any(|known| known == name) {
             return Err(format!(
-                "this tree has no feature \"{part}\": those of its kernel/sched/features.h can be named, a FILE.patch, and \
-                 preempt={}. It has {}",
+                "this tree has no feature \"{part}\": those of its kernel/sched/features.h can be named, a FILE.patch, \
+                 a tunable as base_slice_ns=3000000{}, and preempt={}. It has {}",
+                if tree.has_sched_cache() { ", NO_SCHED_CACHE" } else { "" },
                 or(tree.preempt_models()),
                 known.join(", ")
             ));
@@ -93,6 +100,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
         library,
         nearest: nearest.clone(),
         features,
+        tunables,
         followed: Followers::default(),
         changes,
     });
@@ -114,7 +122,15 @@ impl TreeKernel {
     /// # Errors
     /// The machine is too large.
     pub fn boot(&self, topology: &Topology, took: Took, seed: u64) -> Result<TreeSched, String> {
-        let mut sched = TreeSched::boot(&self.library, topology, &self.nearest, &self.features, took, seed)?;
+        let mut sched = TreeSched::boot(
+            &self.library,
+            topology,
+            &self.nearest,
+            &self.features,
+            &self.tunables,
+            took,
+            seed,
+        )?;
         sched.followed = self.followed.clone();
         Ok(sched)
     }
@@ -133,7 +149,12 @@ impl TreeKernel {
     pub fn code(&self) -> String {
         let switches =
             self.features.iter().map(|(name, on)| format!("+{}{name}", if *on { "" } else { "NO_" }));
-        self.library.key() + &switches.collect::<String>()
+        let set = |name: &&str| {
+            let tunable = Tunables::named(name).expect("it was read by this name");
+            format!("+{name}={}", (tunable.get)(&self.nearest.tunables))
+        };
+        let tunables: String = self.tunables.iter().map(set).collect();
+        self.library.key() + &switches.collect::<String>() + &tunables
     }
 
     /// Our nearest rules.

@@ -14,6 +14,7 @@ pub mod kernels;
 mod scheduler;
 mod source;
 mod told;
+mod tunables;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -71,15 +72,16 @@ struct OfCpu {
 
 impl TreeSched {
     /// Boots a library on a machine. `nearest` are our nearest rules, with the preemption model of both; `features` are the tree's own switches, on or
-    /// off.
+    /// off; `tunables` are set to what the rules have.
     ///
     /// # Errors
-    /// The machine is too large, or the tree does not have a switch or the preemption model.
+    /// The machine is too large, or the tree does not have a switch, a tunable or the preemption model.
     pub fn boot(
         library: &Built,
         topology: &Topology,
         nearest: &Kernel,
         features: &[(String, bool)],
+        tunables: &[&str],
         took: Took,
         seed: u64,
     ) -> Result<TreeSched, String> {
@@ -91,6 +93,7 @@ impl TreeSched {
                 ));
             }
         }
+        tunables::set(&mut kernel, tunables, nearest, topology.online().weight())?;
         let model = nearest.preempt.model.name();
         if !kernel.set_preempt(model) {
             return Err(format!("Linux {} refuses preempt={model}", kernel.release()));

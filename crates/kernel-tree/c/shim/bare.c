@@ -94,3 +94,37 @@ W void get_random_bytes(char *p, ul n) { ul i; for (i = 0; i < n; i++) p[i] = i;
 /* The second argument is of 6.13. */
 void sched_move_task(void *p, int for_autogroup);
 void lab_sched_move_task(void *p) { sched_move_task(p, 0); }
+
+/* Numbers that users can set: those that this kernel has as variables. */
+#define TUNABLES(each) \
+	each(sysctl_sched_latency) each(sysctl_sched_min_granularity) each(sysctl_sched_wakeup_granularity) \
+	each(sysctl_sched_base_slice) each(sysctl_sched_migration_cost) each(sysctl_sched_nr_migrate) \
+	each(llc_epoch_period) each(llc_epoch_affinity_timeout) each(llc_overaggr_pct) each(llc_imb_pct) \
+	each(llc_aggr_tolerance)
+#define DECLARE(name) extern W u32 name;
+TUNABLES(DECLARE)
+extern W int sched_update_scaling(void);
+
+static int same(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
+int lab_tunable(const char *name, u32 value)
+{
+#define ENTRY(name) { #name, &name },
+	const struct { const char *name; u32 *at; } all[] = { TUNABLES(ENTRY) };
+	int i;
+
+	for (i = 0; i < (int)(sizeof all / sizeof *all); i++) {
+		if (!all[i].at || !same(all[i].name, name))
+			continue;
+		*all[i].at = value;
+		if (sched_update_scaling)
+			sched_update_scaling();
+		return 1;
+	}
+	return 0;
+}
