@@ -358,7 +358,6 @@ impl Pair {
                 kthread,
                 slice: parent.se.custom_slice.then_some(parent.se.slice),
                 process,
-                ..NewTask::plain(nr_cpus)
             },
             None => {
                 let allowed = Arc::new(CpuMask::one(nr_cpus, cpu));
