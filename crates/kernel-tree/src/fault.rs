@@ -45,9 +45,9 @@ pub(crate) fn raise(text: &str, at: usize) -> ! {
     resume_unwind(Box::new(Fault(sentence)))
 }
 
-/// Whether an address is in the code of a library.
-pub(crate) fn in_library(at: usize) -> bool {
-    mapped(at).is_some_and(|(file, _)| file.contains(LIBRARY))
+/// The file of the library whose code contains an address.
+pub(crate) fn library_at(at: usize) -> Option<String> {
+    mapped(at).map(|(file, _)| file).filter(|file| file.contains(LIBRARY))
 }
 
 /// The file that is mapped at an address, and where it begins.

@@ -3,16 +3,16 @@
 //! Why it is sound: the handler acts only on signals that an instruction of a library raised, so no Rust code and no
 //! allocator is interrupted. Libraries have unwind tables for every instruction, and nothing to clean up on the way.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Once;
 use std::{mem, ptr};
 
 use crate::fault;
 
-const SIGNALS: [(c_int, &str); 3] = [
-    (libc::SIGFPE, "a division by zero"),
-    (libc::SIGSEGV, "an access to memory that is not there"),
-    (libc::SIGBUS, "an access to memory that is not there"),
+const SIGNALS: [(c_int, &CStr); 3] = [
+    (libc::SIGFPE, c"a division by zero"),
+    (libc::SIGSEGV, c"an access to memory that is not there"),
+    (libc::SIGBUS, c"an access to memory that is not there"),
 ];
 
 /// From now on such signals raise faults.
@@ -37,14 +37,39 @@ pub(crate) fn catch() {
 extern "C-unwind" fn trapped(signal: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes the context of the interrupted code.
     let at = unsafe { address(context.cast()) };
-    let what = SIGNALS.iter().find(|(known, _)| *known == signal).map_or("a signal", |(_, what)| what);
-    if fault::in_library(at) {
+    let what = SIGNALS.iter().find(|(known, _)| *known == signal).map_or(c"a signal", |(_, what)| what);
+    if let Some(library) = fault::library_at(at) {
         // As if `at` were the address to which a call returns.
-        fault::raise(what, at + 1);
+        // SAFETY: the function has this type, and takes a string that ends with a zero.
+        unsafe {
+            if let Some(trap) = lab_trap(&library) {
+                trap(what.as_ptr(), (at + 1) as *const c_void);
+            }
+        }
+        fault::raise(&what.to_string_lossy(), at + 1);
     }
     // Not ours: the instruction is repeated, and ends the process as it would have.
     // SAFETY: the default action needs no handler.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+/// The library's own way to end a run: one that leaves the stack of a call that waits for a stopper.
+///
+/// # Safety
+/// The file is a library that is loaded.
+unsafe fn lab_trap(library: &str) -> Option<unsafe extern "C-unwind" fn(*const c_char, *const c_void)> {
+    let file = CString::new(library).ok()?;
+    // SAFETY: both strings live as long as the calls; the library stays loaded, as its code has just run.
+    unsafe {
+        let handle = libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if handle.is_null() {
+            return None;
+        }
+        let found = libc::dlsym(handle, c"lab_trap".as_ptr());
+        (!found.is_null()).then(|| {
+            mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(*const c_char, *const c_void)>(found)
+        })
+    }
 }
 
 /// The instruction that raised a signal, or 0 where it is not known how to find it.

@@ -201,6 +201,9 @@ void lab_fatal(const void *where, const char *format, ...)
 	end(where);
 }
 
+/* A trap of the processor in our code. */
+void lab_trap(const char *text, const void *where) { lab_fatal(where, "%s", text); }
+
 void lab_bug(const char *file, int line, const char *function)
 {
 	lab_fatal(0, "%s:%d: BUG in %s()", file, line, function);
