@@ -190,16 +190,14 @@ impl Pair {
             all.numbers(
                 &of,
                 &[
-                    ("capacity", theirs.capacity, sgc.capacity),
-                    ("min_capacity", theirs.min_capacity, sgc.min_capacity),
-                    ("max_capacity", theirs.max_capacity, sgc.max_capacity),
-                    ("next_update", theirs.next_update, sgc.next_update),
                     ("last_balance", theirs.last_balance, sd.last_balance),
                     ("balance_interval", theirs.balance_interval, sd.balance_interval),
                     ("nr_balance_failed", theirs.nr_balance_failed, u64::from(sd.nr_balance_failed)),
                     ("sgc->imbalance", theirs.imbalance, u64::from(sgc.imbalance)),
                     ("sgc->capacity", theirs.capacity, sgc.capacity),
                     ("sgc->min_capacity", theirs.min_capacity, sgc.min_capacity),
+                    ("sgc->max_capacity", theirs.max_capacity, sgc.max_capacity),
+                    ("sgc->next_update", theirs.next_update, sgc.next_update),
                 ],
             );
         }
