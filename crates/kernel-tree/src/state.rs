@@ -33,7 +33,7 @@ states! {
         cpu_capacity, max_idle_balance_cost, weight, vruntime, h_load, last_h_load_update, nr_idle_scan, has_idle_cores,
         overloaded, rt_util_avg, dl_util_avg, balance_idle_scan, avg_age, hrtick, irq_util_avg, load_sum,
         util_sum, removed, removed_load, misfit_task_load, h_nr_queued, vruntime_sum, next,
-        nr_llc_running, nr_pref_llc_running, llc_counts, cpu_epoch, cpu_epoch_next, cpu_runtime,
+        nr_pref_llc_running, llc_counts, cpu_epoch, cpu_epoch_next, cpu_runtime,
     }
     /// A domain of a CPU. `groups` counts them; what follows is of the local group.
     DomainState {

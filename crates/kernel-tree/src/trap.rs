@@ -66,6 +66,7 @@ unsafe fn lab_trap(library: &str) -> Option<unsafe extern "C-unwind" fn(*const c
             return None;
         }
         let found = libc::dlsym(handle, c"lab_trap".as_ptr());
+        libc::dlclose(handle); // its owner has it still
         (!found.is_null()).then(|| {
             mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(*const c_char, *const c_void)>(found)
         })

@@ -104,13 +104,7 @@ void lab_sched_move_task(void *p) { sched_move_task(p, 0); }
 #define DECLARE(name) extern W u32 name;
 TUNABLES(DECLARE)
 extern W int sched_update_scaling(void);
-
-static int same(const char *a, const char *b)
-{
-	while (*a && *a == *b)
-		a++, b++;
-	return *a == *b;
-}
+extern int strcmp(const char *, const char *);
 
 int lab_tunable(const char *name, u32 value)
 {
@@ -119,7 +113,7 @@ int lab_tunable(const char *name, u32 value)
 	int i;
 
 	for (i = 0; i < (int)(sizeof all / sizeof *all); i++) {
-		if (!all[i].at || !same(all[i].name, name))
+		if (!all[i].at || strcmp(all[i].name, name))
 			continue;
 		*all[i].at = value;
 		if (sched_update_scaling)
