@@ -60,8 +60,7 @@ impl Sched {
         let rq = &mut self.rqs[cpu];
         let before = rq.nr_running;
         rq.nr_running += nr;
-        // A CPU that domains were built without has a root domain that no balancing reads.
-        if before < 2 && rq.nr_running >= 2 && (rq.active || self.leaving.contains(&cpu)) {
+        if before < 2 && rq.nr_running >= 2 && self.has_domains(cpu) {
             self.domains.overload = true;
         }
     }

@@ -86,6 +86,13 @@ impl Sched {
         self.update_max_interval();
     }
 
+    /// Whether domains were built with a CPU. One that domains were built without has a root domain of its own, which no
+    /// balancing reads.
+    #[inline]
+    pub(crate) fn has_domains(&self, cpu: CpuId) -> bool {
+        self.rqs[cpu].active || self.leaving.contains(&cpu)
+    }
+
     /// Whether a CPU pushes away whatever it runs, as it is leaving.
     #[inline]
     pub(crate) fn pushes_all(&self, cpu: CpuId) -> bool {

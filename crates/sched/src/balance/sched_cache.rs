@@ -194,6 +194,17 @@ pub struct SchedCache {
     pub epoch_next: PerCpu<u64>,
 }
 
+impl SchedCache {
+    /// With epochs for all CPUs; if there are none yet, they begin at this jiffy.
+    fn of(&mut self, nr_cpus: usize, jiffy: u64) -> &mut SchedCache {
+        if self.cpu.len() != nr_cpus {
+            self.cpu = PerCpu::new(nr_cpus, |_| EpochTime::default());
+            self.epoch_next = PerCpu::new(nr_cpus, |_| jiffy);
+        }
+        self
+    }
+}
+
 impl Sched {
     /// Whether cache-aware balancing is active: it is switched on, and there are several caches.
     ///
@@ -278,10 +289,12 @@ impl Sched {
         let p = self.task_mut(task);
         p.pref_llc_queued = at_home;
         let counts = at_home && !p.se.sched_delayed;
+        let has_domains = self.has_domains(cpu);
         let rq = &mut self.rqs[cpu];
         rq.nr_pref_llc_running += u32::from(counts);
-        if !rq.active && !self.leaving.contains(&cpu) {
-            return; // it has no domain, where they are counted
+        // The other count is that of a domain.
+        if !has_domains {
+            return;
         }
         let llc = usize::from(preferred);
         if rq.llc_counts.len() <= llc {
@@ -319,12 +332,7 @@ impl Sched {
 
     /// Continues a CPU's epochs from those of a running kernel: the epoch, the jiffy of the next, and the CPU's run time, ns.
     pub fn begin_epoch(&mut self, cpu: CpuId, epoch: u64, next: u64, runtime: u64) {
-        let nr_cpus = self.rqs.len();
-        let cache = &mut self.sched_cache;
-        if cache.cpu.len() != nr_cpus {
-            cache.cpu = PerCpu::new(nr_cpus, |_| EpochTime::default());
-            cache.epoch_next = PerCpu::new(nr_cpus, |_| 0);
-        }
+        let cache = self.sched_cache.of(self.rqs.len(), 0);
         cache.cpu[cpu] = EpochTime { epoch, runtime };
         cache.epoch_next[cpu] = next;
     }
@@ -336,14 +344,9 @@ impl Sched {
         if self.task(task).kthread || !self.sched_cache_active() {
             return;
         }
-        let nr_cpus = self.rqs.len();
         let jiffy = self.jiffies(now);
         let process = self.task(task).process;
-        let cache = &mut self.sched_cache;
-        if cache.cpu.len() != nr_cpus {
-            cache.cpu = PerCpu::new(nr_cpus, |_| EpochTime::default());
-            cache.epoch_next = PerCpu::new(nr_cpus, |_| jiffy);
-        }
+        let cache = self.sched_cache.of(self.rqs.len(), jiffy);
         let epochs = &cache.cpu;
         // The epoch of the last CPU, whatever the others have: a CPU that was idle for long is behind.
         let epoch = epochs.iter().last().map_or(0, |(_, time)| time.epoch);

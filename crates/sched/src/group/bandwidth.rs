@@ -240,13 +240,19 @@ impl Sched {
     ///
     /// Kernel: walk_tg_tree_from(), sched_online_group(), kernel/sched/core.c, v6.12.
     fn queues_below(&mut self, tg: TgId, cpu: CpuId) -> Vec<CfsRqId> {
+        // Groups are newer than their parents, so those from this one on suffice.
+        let mut children = alloc::vec![Vec::new(); self.tgs.len() - tg.0 as usize];
+        for at in (tg.0 + 1..self.tgs.len() as u32).map(TgId) {
+            if let Some(above) = self.tg(at).parent.and_then(|above| above.0.checked_sub(tg.0)) {
+                children[above as usize].push(at);
+            }
+        }
         // The reverse is easier: parents first, the oldest group first.
         let mut reversed = Vec::new();
         let mut open = alloc::vec![tg];
         while let Some(at) = open.pop() {
             reversed.push(at);
-            let all = (at.0 + 1..self.tgs.len() as u32).rev().map(TgId);
-            open.extend(all.filter(|&below| self.tg(below).parent == Some(at)));
+            open.extend(children[(at.0 - tg.0) as usize].iter().rev());
         }
         reversed.into_iter().rev().map(|at| self.made_on_cpu(at, cpu).0).collect()
     }
