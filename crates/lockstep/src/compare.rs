@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schedlab_kernel_tree as tree;
-use schedlab_sched::{Curr, FairPolicy, Policy, Pressure, SharedId};
+use schedlab_sched::{CacheGroup, Curr, FairPolicy, Policy, Pressure, SharedId};
 use schedlab_topology::CpuId;
 use serde::Serialize;
 
@@ -222,30 +222,23 @@ impl Pair {
         }
         for process in 0..self.processes {
             let group = self.sched.sched_cache.groups.get(process);
+            let of = || format!("process {process}");
+            let theirs = self.kernel.process_state(process, CpuId(0));
+            let number = |of: &dyn Fn(&CacheGroup) -> u64| group.map_or(0, of);
+            all.numbers(
+                &of,
+                &[
+                    ("cpu", theirs.cpu, number(&|group| group.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1))),
+                    ("epoch", theirs.epoch, number(&|group| group.epoch)),
+                    ("next_scan", theirs.next_scan, number(&|group| group.next_scan)),
+                    ("nr_running_avg", theirs.nr_running_avg, number(&|group| group.nr_running_avg as u64)),
+                    ("nr_threads", theirs.nr_threads, number(&|group| group.nr_threads.into())),
+                ],
+            );
             for cpu in (0..self.nr_cpus()).map(CpuId::from) {
-                let theirs = self.kernel.process_state(process, cpu);
-                let ours = group.map_or([0; 6], |group| {
-                    [
-                        group.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1),
-                        group.epoch,
-                        group.next_scan,
-                        group.nr_running_avg as u64,
-                        group.nr_threads.into(),
-                        group.runtime.of(cpu),
-                    ]
-                });
-                let [home, epoch, next_scan, nr_running_avg, nr_threads, runtime] = ours;
-                all.numbers(
-                    &|| format!("process {process} on CPU {}", cpu.0),
-                    &[
-                        ("cpu of the process", theirs.cpu, home),
-                        ("epoch", theirs.epoch, epoch),
-                        ("next_scan", theirs.next_scan, next_scan),
-                        ("nr_running_avg", theirs.nr_running_avg, nr_running_avg),
-                        ("nr_threads", theirs.nr_threads, nr_threads),
-                        ("runtime", theirs.runtime, runtime),
-                    ],
-                );
+                let theirs = self.kernel.process_state(process, cpu).runtime;
+                let of = || format!("process {process} on CPU {}", cpu.0);
+                all.numbers(&of, &[("runtime", theirs, number(&|group| group.runtime.of(cpu)))]);
             }
         }
     }

@@ -8,6 +8,10 @@ use schedlab_kernel_tree::Tree;
 /// Loads that are not among "all": three change a setting of the whole run, and hotplug differs beside deadline tasks and quota.
 const APART: [&str; 4] = ["lazy", "hrtick", "hotplug", "cache"];
 
+/// Loads that do nothing without another.
+const NEEDS: [(&str, &str); 4] =
+    [("shares", "groups"), ("quota", "groups"), ("idle-groups", "groups"), ("cache", "user")];
+
 /// Names of loads, and what each adds.
 pub const LOADS: [(&str, &str); 24] = [
     ("nohz", "idle CPUs stop their ticks and others balance for them"),
@@ -106,12 +110,10 @@ impl FromStr for Loads {
                 loads.0.push(name);
             }
         }
-        if loads.has("cache") && !loads.has("user") {
-            loads.0.push("user");
-        }
-        if ["shares", "quota", "idle-groups"].iter().any(|load| loads.has(load)) {
-            loads.0.push("groups");
-            loads.0.dedup();
+        for (load, needed) in NEEDS {
+            if loads.has(load) && !loads.has(needed) {
+                loads.0.push(needed);
+            }
         }
         Ok(loads)
     }
@@ -126,6 +128,8 @@ mod tests {
         assert_eq!("nohz, nice".parse::<Loads>().unwrap().to_string(), "nohz,nice");
         assert_eq!("plain".parse::<Loads>().unwrap().to_string(), "plain");
         assert!("quota".parse::<Loads>().unwrap().has("groups"));
+        assert_eq!("quota,nice,shares".parse::<Loads>().unwrap().to_string(), "quota,nice,shares,groups");
+        assert_eq!("groups,nice,quota".parse::<Loads>().unwrap().to_string(), "groups,nice,quota");
         let lazy = |text: &str| text.parse::<Loads>().unwrap().has("lazy");
         assert_eq!(["all", "all,lazy", "lazy,all", "hrtick,all"].map(lazy), [false, true, true, false]);
         assert_eq!(

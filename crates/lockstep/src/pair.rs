@@ -199,6 +199,11 @@ impl Pair {
         task < self.tasks.len() && !self.ended[task]
     }
 
+    /// The task that runs on a CPU, if it is not the stopper. Our stoppers are the first tasks.
+    fn current(&self, cpu: CpuId) -> Option<TaskId> {
+        self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= self.nr_cpus())
+    }
+
     /// Whether a task runs.
     pub(crate) fn runs(&self, task: usize) -> bool {
         let id = self.tasks[task].0;
@@ -336,7 +341,7 @@ impl Pair {
     fn fork(&mut self, cpu: CpuId, kthread: bool, process: bool) -> bool {
         let now = self.time();
         let nr_cpus = self.nr_cpus();
-        let parent = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus);
+        let parent = self.current(cpu);
         if self.sched.rqs[cpu].curr.task().is_some() && parent.is_none() {
             return false; // the stopper forks nobody
         }
@@ -434,8 +439,7 @@ impl Pair {
 
     /// The current task does the work that waits for its return to user mode.
     fn exit_to_user(&mut self, cpu: CpuId) -> bool {
-        let nr_cpus = self.nr_cpus();
-        let Some(task) = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus) else {
+        let Some(task) = self.current(cpu) else {
             return false;
         };
         if self.sched.task(task).kthread {
@@ -506,7 +510,7 @@ impl Pair {
     /// The current task executes another program, and is moved for that.
     fn exec(&mut self, cpu: CpuId) -> bool {
         let nr_cpus = self.nr_cpus();
-        let Some(task) = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus) else {
+        let Some(task) = self.current(cpu) else {
             return false;
         };
         if !self.sched.task(task).policy.is_fair() {
@@ -567,7 +571,7 @@ impl Pair {
     /// The current task sleeps, yields or exits.
     fn leave(&mut self, cpu: CpuId, operation: &Operation) -> bool {
         let nr_cpus = self.nr_cpus();
-        let Some(task) = self.sched.rqs[cpu].curr.task().filter(|task| task.index() >= nr_cpus) else {
+        let Some(task) = self.current(cpu) else {
             return false;
         };
         let now = self.time();
