@@ -61,10 +61,15 @@ impl<'a> Value<'a> {
     /// The text, with replacement marks for invalid bytes.
     pub fn str(&self) -> Option<Cow<'_, str>> {
         match self {
-            Value::Text(text) => Some(String::from_utf8_lossy(text)),
+            Value::Text(text) => Some(lossy(text)),
             _ => None,
         }
     }
+}
+
+/// Text with replacement marks for invalid bytes. Nearly all text is valid, and checking that is faster.
+pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// A type of fields.

@@ -133,6 +133,7 @@ impl<'a> Decoder<'a> {
         self.failed
     }
 
+    #[inline]
     fn field(&mut self) -> Option<(u32, Wire<'a>)> {
         let tag = varint(&mut self.bytes)?;
         let field = u32::try_from(tag >> 3).ok()?;
@@ -155,6 +156,7 @@ impl<'a> Decoder<'a> {
 impl<'a> Iterator for Decoder<'a> {
     type Item = (u32, Wire<'a>);
 
+    #[inline]
     fn next(&mut self) -> Option<(u32, Wire<'a>)> {
         if self.bytes.is_empty() {
             return None;
@@ -182,7 +184,18 @@ impl Iterator for Numbers<'_> {
 }
 
 /// Takes a varint off the front. `None` if it does not end; the rest is then unusable.
+#[inline]
 pub(crate) fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    match *bytes {
+        &[byte, ref rest @ ..] if byte < 0x80 => {
+            *bytes = rest;
+            Some(byte.into())
+        }
+        _ => long_varint(bytes),
+    }
+}
+
+fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (i, &byte) in bytes.iter().enumerate().take(10) {
         value |= u64::from(byte & 0x7f) << (7 * i);

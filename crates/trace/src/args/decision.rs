@@ -14,7 +14,7 @@ use schedlab_units::Pid;
 use crate::comm::Label;
 use crate::decision::{Affinity, Balance, Group, Newidle, Pick, Placement, Preemption};
 use crate::event::Kind;
-use crate::fields::{Field, Value};
+use crate::fields::{Field, Value, lossy};
 
 /// Makes `visit` and `build` from a table of the annotations and their fields.
 macro_rules! annotations {
@@ -74,12 +74,17 @@ pub(super) fn print(kind: &Kind, out: &mut Vec<u8>) -> bool {
 /// Parses an annotation; the outer `None` means that it is none.
 pub(super) fn parse(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     let name = NAMES.iter().find(|known| known.as_bytes() == name)?;
-    let text = String::from_utf8_lossy(args);
+    let text = lossy(args);
+    let mut fields = Vec::with_capacity(FIELDS_MAX);
+    fields.extend(text.split_ascii_whitespace().filter_map(|word| word.split_once('=')));
     build(name, &mut |key| {
-        let mut fields = text.split_ascii_whitespace().filter_map(|word| word.split_once('='));
-        fields.find(|(k, _)| *k == key).map(|(_, value)| Value::Text(value.as_bytes().to_owned().into()))
+        let (_, value) = fields.iter().find(|(k, _)| *k == key)?;
+        Some(Value::text(value))
     })
 }
+
+/// No annotation has more fields.
+const FIELDS_MAX: usize = 12;
 
 /// Prints a mark as a counter of the process that reports it.
 pub(super) fn print_mark(process: Pid, label: Label, value: i64, out: &mut Vec<u8>) {

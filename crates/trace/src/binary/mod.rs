@@ -46,7 +46,7 @@ impl Endian {
 
 /// Text up to its NUL, or all of it.
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
+    memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
 }
 
 #[cfg(test)]

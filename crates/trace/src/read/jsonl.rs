@@ -1,12 +1,12 @@
 //! JSON lines, as the laboratory writes them.
 
+mod plain;
+
 use std::borrow::Cow;
-use std::fmt;
 use std::io::BufRead;
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value as Json;
 
 use super::lines::{Lines, Next};
@@ -48,7 +48,7 @@ impl<R: BufRead> Iterator for Reader<R> {
             if bytes.is_empty() {
                 continue;
             }
-            if let Some(event) = plain(bytes) {
+            if let Some(event) = plain::event(bytes) {
                 return Some(Ok(Record::Event(event)));
             }
             let json = serde_json::from_slice(bytes);
@@ -58,95 +58,6 @@ impl<R: BufRead> Iterator for Reader<R> {
             };
             return Some(made.map(Record::Event).or_else(|why| line.gap(why)));
         }
-    }
-}
-
-/// The event of a line that looks exactly as we write it, without lists: nearly every line. `None` means that the
-/// slower parser is needed.
-fn plain(bytes: &[u8]) -> Option<Event> {
-    let Plain { time, cpu, pid, tgid, comm, flags, event, fields } = serde_json::from_slice(bytes).ok()?;
-    let field =
-        |key: &str| fields.0.iter().rev().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
-    Some(Event {
-        time: Time(time),
-        cpu: CpuId(cpu),
-        pid: Pid(pid),
-        tgid: tgid.map(Pid),
-        comm: comm.map_or(Comm::default(), Comm::from),
-        flags: Flags::parse(flags.as_bytes())?,
-        kind: Kind::from_fields(event, field)?,
-    })
-}
-
-/// A line without escapes or lists.
-#[derive(serde::Deserialize)]
-struct Plain<'a> {
-    time: u64,
-    cpu: u16,
-    pid: i32,
-    tgid: Option<i32>,
-    #[serde(borrow)]
-    comm: Option<&'a str>,
-    flags: &'a str,
-    event: &'a str,
-    fields: Fields<'a>,
-}
-
-/// The fields in their order; if a name occurs twice the last one counts.
-struct Fields<'a>(Vec<(&'a str, Value<'a>)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fields<'a>, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Vec::with_capacity(8);
-                while let Some(name) = map.next_key()? {
-                    fields.push((name, map.next_value::<Scalar>()?.0));
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-
-/// A value that is not a list.
-struct Scalar<'a>(Value<'a>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Scalar<'a>, D::Error> {
-        struct One;
-        impl<'de> Visitor<'de> for One {
-            type Value = Scalar<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a number, text, true or false")
-            }
-
-            fn visit_bool<E>(self, yes: bool) -> Result<Scalar<'de>, E> {
-                Ok(Scalar(Value::Bool(yes)))
-            }
-
-            fn visit_i64<E>(self, n: i64) -> Result<Scalar<'de>, E> {
-                Ok(Scalar(Value::Int(n)))
-            }
-
-            fn visit_u64<E>(self, n: u64) -> Result<Scalar<'de>, E> {
-                Ok(Scalar(i64::try_from(n).map_or(Value::Uint(n), Value::Int)))
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Scalar<'de>, E> {
-                Ok(Scalar(Value::text(text)))
-            }
-        }
-        deserializer.deserialize_any(One)
     }
 }
 
@@ -208,7 +119,7 @@ mod tests {
     /// The result of both parsers on a line, if they agree.
     fn read(line: &str) -> Option<Event> {
         let slow = serde_json::from_str(line).ok().and_then(|json| event(&json).ok());
-        if let Some(plain) = plain(line.as_bytes()) {
+        if let Some(plain) = plain::event(line.as_bytes()) {
             assert_eq!(Some(plain), slow, "{line}");
         }
         slow
@@ -219,7 +130,7 @@ mod tests {
         let head = r#""time":5,"cpu":1,"pid":7,"tgid":7,"comm":"a","flags":"d..1.","event":"#;
         let wakes = r#""sched_waking","fields":{"comm":"b","pid":8,"prio":120,"target_cpu":3}"#;
         let line = format!("{{{head}{wakes}}}");
-        assert!(plain(line.as_bytes()).is_some());
+        assert!(plain::event(line.as_bytes()).is_some());
         assert!(read(&line).is_some());
         for (from, to) in [
             (r#""target_cpu":3"#, r#""target_cpu":3,"target_cpu":4"#),
@@ -239,6 +150,43 @@ mod tests {
             (r#""cpu":1"#, r#""cpu":"1""#),
             (r#""time":5"#, r#""time":5,"other":[1]"#),
             ("sched_waking", "no_such_event"),
+            ("time", "cpu"),
+            (r#""time":5"#, r#""time":05"#),
+            (r#""time":5"#, r#""time":5e3"#),
+            (r#""pid":7"#, r#""pid":-0"#),
+            (r#""pid":7"#, r#""pid":-"#),
+            ("}}", "},}"),
+            ("}}", "}} "),
+            ("}}", "}"),
+        ] {
+            assert!(line.contains(from), "{from}");
+            read(&line.replace(from, to));
+        }
+    }
+    #[test]
+    fn a_plain_decision_reads_as_any_other() {
+        let head = r#""time":5,"cpu":1,"pid":7,"flags":"d..1.","event":"schedlab_placement","fields":"#;
+        let fields =
+            r#"{"pid":8,"how":"wakeup","prev_cpu":3,"target":3,"cpu":5,"remote":false,"reason":"IDLE_CPU""#;
+        let numbers = r#""numbers":{"nr_idle_scan":4,"left":-1}"#;
+        let examined = r#""examined":[{"cpu":3,"refused":"BUSY"},{"cpu":5}]"#;
+        let line = format!("{{{head}{fields},{numbers},{examined}}}}}");
+        assert!(plain::event(line.as_bytes()).is_some());
+        assert!(read(&line).is_some());
+        for (from, to) in [
+            (r#""left":-1"#, r#""nr_idle_scan":5"#),
+            (r#""left":-1"#, r#""left":1.5"#),
+            (r#"{"nr_idle_scan":4,"left":-1}"#, "{}"),
+            (r#"{"nr_idle_scan":4,"left":-1}"#, "[1,2]"),
+            (r#"{"nr_idle_scan":4,"left":-1}"#, "[]"),
+            (r#"{"nr_idle_scan":4,"left":-1}"#, "null"),
+            (r#"{"cpu":5}"#, "{}"),
+            (r#"{"cpu":5}"#, r#"{"cpu":70000}"#),
+            (r#"{"cpu":5}"#, r#"{"cpu":5,"refused":""}"#),
+            (r#"{"cpu":5}"#, r#"{"refused":"BUSY","cpu":5}"#),
+            (r#"{"cpu":5}"#, "5"),
+            (r#""remote":false"#, r#""remote":0"#),
+            (r#""how":"wakeup""#, r#""how":"never""#),
         ] {
             assert!(line.contains(from), "{from}");
             read(&line.replace(from, to));

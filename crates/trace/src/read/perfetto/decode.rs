@@ -134,12 +134,26 @@ fn value(wire: Wire<'_>) -> Value<'_> {
     }
 }
 
+/// Numbers of a payload's fields are below this.
+const FIELDS_MAX: usize = 16;
+
 /// A payload with a table row. A missing field has its default, 0 or empty text.
 fn known(payload: &Payload, bytes: &[u8]) -> Option<Kind> {
+    let mut found = [Wire::Varint(0); FIELDS_MAX];
+    let mut read = 0u32;
+    for (number, wire) in Decoder::new(bytes) {
+        let place = number as usize;
+        // The first of several counts.
+        if place < FIELDS_MAX && read & 1 << place == 0 {
+            (found[place], read) = (wire, read | 1 << place);
+        }
+    }
+    // Fields are asked for in their order.
+    let mut rows = payload.fields.iter();
     Kind::from_fields(payload.name, |name| {
-        let (_, number) = payload.fields.iter().find(|(field, _)| *field == name)?;
-        let found = Decoder::new(bytes).find(|(field, _)| field == number);
-        found.map(|(_, wire)| value(wire)).or(Some(Value::Uint(0)))
+        let is = |row: &&(&str, u32)| row.0 == name;
+        let (_, number) = rows.next().filter(is).or_else(|| payload.fields.iter().find(is))?;
+        found.get(*number as usize).map(|wire| value(*wire))
     })
 }
 
