@@ -225,6 +225,11 @@ pub trait Scheduler {
     fn home_node(&self, tg: TgId) -> u16;
     /// Counters of a group's load average.
     fn nr_load_avgs(&self) -> usize;
+    /// The time to which a timer that would expire now was set meanwhile, `Time::MAX` if it was cancelled. The hardware
+    /// was set again too, so no interrupt comes now.
+    fn timer_was_set(&mut self, _tg: TgId, _cpu: CpuId, _now: Time) -> Option<Time> {
+        None
+    }
     /// A group's period is over: returns the end of the next one.
     fn period_timer(&mut self, tg: TgId, cpu: CpuId, now: Time) -> Option<Time>;
     /// Returned quota is handed out.

@@ -160,6 +160,12 @@ impl<S: Scheduler> Engine<'_, S> {
     /// A group's quota is renewed.
     pub fn period(&mut self, tg: TgId, cpu: CpuId) {
         let cpu = self.instead_of(cpu);
+        if let Some(at) = self.sched.timer_was_set(tg, cpu, self.now) {
+            if at < Time::MAX {
+                self.queue.push(at.max(self.now), Event::Period { tg, cpu });
+            }
+            return;
+        }
         if self.put_off(cpu, Event::Period { tg, cpu }) {
             return;
         }

@@ -615,19 +615,26 @@ impl Scheduler for TreeSched {
     fn nr_load_avgs(&self) -> usize {
         self.rules.tg(TgId::ROOT).load_avg.len()
     }
-    fn period_timer(&mut self, tg: TgId, cpu: CpuId, now: Time) -> Option<Time> {
+    fn timer_was_set(&mut self, tg: TgId, cpu: CpuId, now: Time) -> Option<Time> {
         assert!(tg == TIMERS, "the library's timers are its own");
-        self.at(now);
         if now.0 < self.of(cpu).timer {
-            // It was set again meanwhile.
+            // It was set to an earlier time meanwhile, and again when that came.
+            return Some(Time::MAX);
+        }
+        let at = self.library.timer_at(cpu);
+        if at <= now.0 {
             return None;
         }
+        let at = if at < i64::MAX as u64 { Time(at) } else { Time::MAX };
+        self.of_mut(cpu).timer = at.0;
+        Some(at)
+    }
+    fn period_timer(&mut self, _tg: TgId, cpu: CpuId, now: Time) -> Option<Time> {
+        self.at(now);
         // While the timer runs no other call is needed.
         self.of_mut(cpu).timer = 0;
-        if self.library.timer_at(cpu) <= now.0 {
-            self.library.timer(cpu);
-            self.told(cpu, MigrationCause::Push, Call::Other);
-        }
+        self.library.timer(cpu);
+        self.told(cpu, MigrationCause::Push, Call::Other);
         let next = self.library.timer_at(cpu);
         let is_set = next < i64::MAX as u64;
         self.of_mut(cpu).timer = if is_set { next } else { u64::MAX };

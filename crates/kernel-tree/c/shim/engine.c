@@ -63,10 +63,20 @@ static void begin_looking(void)
 	lab_looked_at = 0;
 }
 
-/* The clock that the fair class measures its own work by: what it looked at has taken time. */
+/* The clock that the fair class measures its own work by: what it looked at has taken time. In schedule() only newly idle
+ * passes read it, when they begin and after each domain. Other looks are no part of a pass: at siblings on the way to
+ * idle, at CPUs where a timer could go. */
+static int pass_from, pass_to;
+
 u64 lab_fair_clock_cpu(int cpu)
 {
-	return lab_now_ns + (lab_looked_at ? spent + lab_looked_at * (spent ? look_ns_balance : look_ns) : 0);
+	unsigned int looked_at;
+
+	if (pass_from < 0)
+		pass_from = lab_looked_at;
+	pass_to = lab_looked_at;
+	looked_at = lab_looked_at - pass_from;
+	return lab_now_ns + (looked_at ? spent + looked_at * (spent ? look_ns_balance : look_ns) : 0);
 }
 
 /* ---- lines: who had a lock's line last ---- */
@@ -125,7 +135,7 @@ static int select_fair(SELECT_ARGS)
 	if (forced >= 0)
 		return forced;
 	lab_call++;
-	lab_looked_at = 0;
+	lab_looked_at = pass_from = 0;
 	spent = 0;
 	to = fair_select(SELECT_PASS);
 	note(LAB_E_SCAN, lab_looked_at, 0, 0);
@@ -429,6 +439,7 @@ int lab_schedule(int cpu, int how)
 	lab_enter(cpu);
 	begin_looking();
 	spent = call_ns_balance;
+	pass_from = pass_to = -1;
 	p = lab_current;
 	if (is_idle_task(p)) {
 		lab_tick_stopped[cpu] = lab_tick_stopped[cpu] && !cpu_rq(cpu)->nr_running;
@@ -445,7 +456,7 @@ int lab_schedule(int cpu, int how)
 	}
 	lab_settle();
 	lab_idles();
-	note(LAB_E_SCAN, lab_looked_at, 0, 0);
+	note(LAB_E_SCAN, pass_to - pass_from, 0, 0);
 	if (p != lab_current && (how == SLEEPS || how == SLEEPS_DEEP)) {
 #if AT_LEAST(6, 12)
 		delayed = p->se.sched_delayed;
@@ -466,6 +477,7 @@ void lab_balance(int cpu)
 	lab_enter(cpu);
 	begin_looking();
 	spent = call_ns_balance;
+	pass_from = 0;
 	lab_softirq(cpu);
 	note(LAB_E_SCAN, lab_looked_at, 0, 0);
 }
