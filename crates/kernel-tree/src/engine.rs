@@ -26,6 +26,8 @@ pub enum Event {
     Migrated(KernelTask, CpuId, CpuId),
     /// The stopper of a CPU was woken.
     Stopper(CpuId),
+    /// CPUs that the fair class examined: the number of a word of 32, and its bits.
+    Looked(u32, u32),
 }
 
 /// How a task leaves its CPU.
@@ -101,6 +103,7 @@ impl Kernel {
                 5 | 6 if event.a < 0 => return,
                 5 => Event::Selected(task(event.a), cpu(event.b)),
                 6 => Event::Migrated(task(event.a), cpu(event.b), cpu(event.c)),
+                8 => Event::Looked(event.a as u32, event.b as u32),
                 _ => Event::Stopper(cpu(event.a)),
             });
         });

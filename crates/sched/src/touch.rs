@@ -93,6 +93,13 @@ impl Looked {
         }
     }
 
+    /// Some of a word of 32 CPUs are examined.
+    pub fn note_word(&mut self, number: usize, cpus: u32) {
+        if let Some(word) = self.0.get_mut(number / 2) {
+            *word.get_mut() |= u64::from(cpus) << (number % 2 * 32);
+        }
+    }
+
     /// Hands them to `each`, a word of 64 CPUs at a time, and forgets them.
     #[inline]
     pub fn take(&mut self, mut each: impl FnMut(usize, u64)) {
@@ -141,6 +148,10 @@ mod tests {
         looked.note_all(&CpuMask::of(130, [CpuId(4), CpuId(64)]));
         assert_eq!(told(&mut looked), [3, 4, 64, 129]);
         assert_eq!(told(&mut looked), [0; 0]);
+        for (number, cpus) in [(1, 1 << 8), (3, 1), (4, 2), (6, 1)] {
+            looked.note_word(number, cpus);
+        }
+        assert_eq!(told(&mut looked), [40, 96, 129], "words of 32 CPUs, those that do not exist left out");
         let mut nobody_asks = Looked::default();
         nobody_asks.note(CpuId(3));
         assert_eq!(told(&mut nobody_asks), [0; 0]);

@@ -24,7 +24,7 @@ use schedlab_kernel_tree::{Curr as KernelCurr, Error, How, Kernel as Library, Ke
 
 pub use follow::Followed;
 pub use schedlab_kernel_tree::guarded;
-use schedlab_sched::{Curr, Effect, Feature, Kernel, MigrationCause, NeedResched, Sched, Task, Took};
+use schedlab_sched::{Curr, Effect, Feature, Kernel, Looked, MigrationCause, NeedResched, Sched, Task, Took};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{TaskId, Time};
 use told::Call;
@@ -45,6 +45,10 @@ pub struct TreeSched {
     spare: Vec<schedlab_kernel_tree::Event>,
     /// What the current call reported besides its effects.
     told: told::Told,
+    /// The run queues that the library examined.
+    looked: Looked,
+    /// How long the library finds that its work takes.
+    took: Took,
     groups: u32,
     bandwidth_used: bool,
     /// The library's numbers of processes, by the engine's; none without cache-aware balancing, which alone reads them.
@@ -101,7 +105,7 @@ impl TreeSched {
         kernel.set_prices(took.scan_cpu, took.pass_cpu, took.blocked_update);
         let sched_cache = nearest.has(Feature::SchedCache);
         kernel.set_sched_cache(sched_cache);
-        let mut rules = Sched::new(topology, nearest, took, seed);
+        let mut rules = Sched::new(topology, nearest, took.clone(), seed);
         kernel.seed(seed);
         for cpu in (0..topology.nr_cpus()).map(CpuId::from) {
             kernel.seed_cpu(cpu, rules.rqs[cpu].random);
@@ -129,6 +133,8 @@ impl TreeSched {
             effects: Vec::new(),
             spare: Vec::new(),
             told: told::Told::default(),
+            looked: Looked::default(),
+            took: took.clone(),
             groups: 0,
             bandwidth_used: false,
             processes: sched_cache.then(BTreeMap::new),
@@ -145,6 +151,15 @@ impl TreeSched {
     fn at(&mut self, now: Time) {
         self.heart.beat(now);
         self.library.now(now.0);
+    }
+
+    /// Sets the prices by which the library measures its work to those of the CPU that acts next.
+    fn measures(&mut self) {
+        let Took { scan_cpu, pass_cpu, blocked_update, .. } = self.rules.took;
+        if (scan_cpu, pass_cpu) != (self.took.scan_cpu, self.took.pass_cpu) {
+            self.library.set_prices(scan_cpu, pass_cpu, blocked_update);
+            self.took = self.rules.took.clone();
+        }
     }
 
     fn of(&self, cpu: CpuId) -> &OfCpu {

@@ -101,11 +101,10 @@ impl Scheduler for TreeSched {
         self.rules.tick_ns()
     }
     fn took(&mut self) -> &mut Took {
-        // The library measures itself by the times that it was booted with.
         &mut self.rules.took
     }
     fn looked(&mut self) -> &mut Looked {
-        &mut self.rules.looked
+        &mut self.looked
     }
     #[inline]
     fn effects(&mut self) -> &mut Vec<Effect> {
@@ -374,6 +373,7 @@ impl Scheduler for TreeSched {
         self.at(now);
         let ours = self.beside(|rules| Sched::decide_wakeup(rules, wakeup, now, passed_over));
         let before = self.library.read(number(task));
+        self.measures();
         let woken = self.library.wake_of(this_cpu, number(task), sync, !in_task);
         self.told(this_cpu, MigrationCause::Wakeup, Call::Wakes);
         let after = self.library.read(number(task));
@@ -455,17 +455,13 @@ impl Scheduler for TreeSched {
         {
             self.rest_of_stopper(cpu);
         }
+        self.measures();
         let delayed = self.library.schedule(cpu, leaves);
         self.of_mut(cpu).asked = NeedResched::default();
         let next = self.next_for_engine(cpu);
         self.of_mut(cpu).curr = next;
-        self.told(cpu, MigrationCause::NewlyIdle, Call::Other);
+        self.told(cpu, MigrationCause::NewlyIdle, Call::Schedules);
         self.moved_as(cpu, before, moved, now);
-        if self.told.scanned > 0 {
-            // It looked for work before it went idle.
-            let (examined, moved) = (self.told.scanned, self.told.moved);
-            self.effects.push(Effect::Balanced { cpu, examined, moved });
-        }
         if let Curr::Task(task) = prev {
             let entry = &mut self.tasks[task.index()];
             match how {
@@ -546,6 +542,7 @@ impl Scheduler for TreeSched {
         let ours = self.pass_beside(|rules| rules.run_rebalance_domains(cpu, now));
         let cause =
             if self.of(cpu).curr == Curr::Idle { MigrationCause::Nohz } else { MigrationCause::Periodic };
+        self.measures();
         self.library.balance(cpu);
         self.told(cpu, cause, Call::Other);
         self.moved_as(cpu, before, ours.map(|(_, moved)| moved), now);

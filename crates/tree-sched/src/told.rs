@@ -28,6 +28,8 @@ pub(crate) enum Call {
     Wakes,
     /// Anything else.
     Other,
+    /// It picks its next task: what the fair class examines is newly idle passes.
+    Schedules,
     /// Anything else; the task that waits for the stopper requests it itself.
     AsksStopper,
 }
@@ -36,6 +38,7 @@ impl TreeSched {
     /// Processes what CPU `by` has just done.
     pub(crate) fn told(&mut self, by: CpuId, cause: MigrationCause, call: Call) {
         let mut told = Told::default();
+        let mut pulled = 0;
         let mut events = std::mem::take(&mut self.spare);
         self.library.events(|event| events.push(event));
         for event in events.drain(..) {
@@ -47,6 +50,11 @@ impl TreeSched {
                 Event::RqLock(of) => self.effects.push(Effect::lock(by, Shared::Rq(of))),
                 // One line, of which only the owner is known: priced like the line of a wake list.
                 Event::Line(of) => self.effects.push(Effect::write(by, Shared::WakeList(of))),
+                Event::Looked(word, cpus) => self.looked.note_word(word as usize, cpus),
+                Event::Scanned(examined) if call == Call::Schedules => {
+                    let moved = told.moved - std::mem::replace(&mut pulled, told.moved);
+                    self.effects.push(Effect::Balanced { cpu: by, examined, moved });
+                }
                 Event::Scanned(cpus) => told.scanned += cpus,
                 Event::Selected(_, cpu) => told.selected = Some(cpu),
                 Event::Migrated(KernelTask(task), from, to) => {

@@ -47,6 +47,7 @@ void lab_note_ipi(int cpu, int call)
 
 /* ---- CPUs that are looked at ---- */
 unsigned int lab_call, lab_looked_at, lab_last_look[NR_CPUS];
+short lab_looks[NR_CPUS];
 unsigned long lab_freq_scales[NR_CPUS] = { [0 ... NR_CPUS - 1] = 1024 };
 static unsigned int look_ns, look_ns_balance, call_ns_balance, spent;
 
@@ -66,15 +67,32 @@ static void begin_looking(void)
 /* The clock that the fair class measures its own work by: what it looked at has taken time. In schedule() only newly idle
  * passes read it, when they begin and after each domain. Other looks are no part of a pass: at siblings on the way to
  * idle, at CPUs where a timer could go. */
-static int pass_from, pass_to;
+static int in_schedule, pass_from;
+
+/* Tells at which CPUs this call has looked since the first `from` of them, a word of 32 CPUs at a time. */
+static void tell_looks(int from)
+{
+	unsigned int words[(NR_CPUS + 31) / 32] = {}, i;
+
+	for (i = from; i < lab_looked_at; i++)
+		words[lab_looks[i] / 32] |= 1u << lab_looks[i] % 32;
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i])
+			note(LAB_E_LOOKED, i, words[i], 0);
+	note(LAB_E_SCAN, lab_looked_at - from, 0, 0);
+}
 
 u64 lab_fair_clock_cpu(int cpu)
 {
+	static unsigned int passed;
 	unsigned int looked_at;
 
 	if (pass_from < 0)
-		pass_from = lab_looked_at;
-	pass_to = lab_looked_at;
+		pass_from = passed = lab_looked_at;
+	if (in_schedule && passed < lab_looked_at) {
+		tell_looks(passed);
+		passed = lab_looked_at;
+	}
 	looked_at = lab_looked_at - pass_from;
 	return lab_now_ns + (looked_at ? spent + looked_at * (spent ? look_ns_balance : look_ns) : 0);
 }
@@ -138,7 +156,7 @@ static int select_fair(SELECT_ARGS)
 	lab_looked_at = pass_from = 0;
 	spent = 0;
 	to = fair_select(SELECT_PASS);
-	note(LAB_E_SCAN, lab_looked_at, 0, 0);
+	tell_looks(0);
 	if (to < 0 || to >= lab_machine.cpus)
 		lab_fatal((char *)fair_select + 1, "select_task_rq_fair() chose CPU %d of %d for task %d, which was on CPU %d", to,
 			  lab_machine.cpus, id_of(p), cpu);
@@ -439,7 +457,8 @@ int lab_schedule(int cpu, int how)
 	lab_enter(cpu);
 	begin_looking();
 	spent = call_ns_balance;
-	pass_from = pass_to = -1;
+	pass_from = -1;
+	in_schedule = 1;
 	p = lab_current;
 	if (is_idle_task(p)) {
 		lab_tick_stopped[cpu] = lab_tick_stopped[cpu] && !cpu_rq(cpu)->nr_running;
@@ -456,7 +475,7 @@ int lab_schedule(int cpu, int how)
 	}
 	lab_settle();
 	lab_idles();
-	note(LAB_E_SCAN, pass_to - pass_from, 0, 0);
+	in_schedule = 0;
 	if (p != lab_current && (how == SLEEPS || how == SLEEPS_DEEP)) {
 #if AT_LEAST(6, 12)
 		delayed = p->se.sched_delayed;
@@ -479,7 +498,7 @@ void lab_balance(int cpu)
 	spent = call_ns_balance;
 	pass_from = 0;
 	lab_softirq(cpu);
-	note(LAB_E_SCAN, lab_looked_at, 0, 0);
+	tell_looks(0);
 }
 
 /* The current task offers its CPU to others, but does not yet call schedule(). */
