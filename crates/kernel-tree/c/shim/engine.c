@@ -508,9 +508,9 @@ void lab_yields(int cpu)
 	unsigned long flags;
 
 	lab_enter(cpu);
-	raw_spin_rq_lock_irqsave(rq, flags);
+	raw_spin_lock_irqsave(lock_of(rq), flags);
 	lab_current->sched_class->yield_task(rq);
-	raw_spin_rq_unlock_irqrestore(rq, flags);
+	raw_spin_unlock_irqrestore(lock_of(rq), flags);
 }
 
 void lab_freq_scale(int cpu, u64 scale) { lab_freq_scales[cpu] = scale; }
@@ -554,9 +554,9 @@ void lab_past_cpu(int cpu, u64 idle_stamp, u64 next_balance, u64 idle_scan, u64 
 	unsigned long flags;
 
 	lab_enter(cpu);
-	raw_spin_rq_lock_irqsave(rq, flags);
+	raw_spin_lock_irqsave(lock_of(rq), flags);
 	update_rq_clock(rq);
-	raw_spin_rq_unlock_irqrestore(rq, flags);
+	raw_spin_unlock_irqrestore(lock_of(rq), flags);
 	rq->idle_stamp = idle_stamp;
 	rq->next_balance = next_balance;
 #if AT_LEAST(5, 18)
