@@ -47,8 +47,6 @@ pub struct TreeSched {
     told: told::Told,
     /// The run queues that the library examined.
     looked: Looked,
-    /// How long the library finds that its work takes.
-    took: Took,
     groups: u32,
     bandwidth_used: bool,
     /// The library's numbers of processes, by the engine's; none without cache-aware balancing, which alone reads them.
@@ -105,7 +103,7 @@ impl TreeSched {
         kernel.set_prices(took.scan_cpu, took.pass_cpu, took.blocked_update);
         let sched_cache = nearest.has(Feature::SchedCache);
         kernel.set_sched_cache(sched_cache);
-        let mut rules = Sched::new(topology, nearest, took.clone(), seed);
+        let mut rules = Sched::new(topology, nearest, took, seed);
         kernel.seed(seed);
         for cpu in (0..topology.nr_cpus()).map(CpuId::from) {
             kernel.seed_cpu(cpu, rules.rqs[cpu].random);
@@ -134,7 +132,6 @@ impl TreeSched {
             spare: Vec::new(),
             told: told::Told::default(),
             looked: Looked::default(),
-            took: took.clone(),
             groups: 0,
             bandwidth_used: false,
             processes: sched_cache.then(BTreeMap::new),
@@ -156,10 +153,7 @@ impl TreeSched {
     /// Sets the prices by which the library measures its work to those of the CPU that acts next.
     fn measures(&mut self) {
         let Took { scan_cpu, pass_cpu, blocked_update, .. } = self.rules.took;
-        if (scan_cpu, pass_cpu) != (self.took.scan_cpu, self.took.pass_cpu) {
-            self.library.set_prices(scan_cpu, pass_cpu, blocked_update);
-            self.took = self.rules.took.clone();
-        }
+        self.library.set_prices(scan_cpu, pass_cpu, blocked_update);
     }
 
     fn of(&self, cpu: CpuId) -> &OfCpu {
