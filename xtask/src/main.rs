@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         "switches" => switches::run(),
         "tidy" => tidy::check(),
         "unknown" => unknown::write(),
-        _ => Err("usage: cargo xtask tidy | unknown | instructions [--check | --write] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [--ask] [ID..] [--with NAME=VALUE..] | contested | ablation | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..] | lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,..] [loads=A+..]"
+        _ => Err("usage: cargo xtask tidy | unknown | instructions [--check | --write | --release] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [--ask] [ID..] [--with NAME=VALUE..] | contested | ablation | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..] | lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,..] [loads=A+..]"
             .to_string()),
     };
     match result {
