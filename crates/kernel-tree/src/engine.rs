@@ -18,6 +18,10 @@ pub enum Event {
     RqLock(CpuId),
     /// Another lock was taken, last taken by that CPU.
     Line(CpuId),
+    /// The load average of a group was read, or written.
+    TgLoadAvg(GroupId, bool),
+    /// The line of another atomic, by number, was read, or written.
+    Atomic(u32, bool),
     /// The fair class examined this many other CPUs.
     Scanned(u32),
     /// The fair class chose a CPU for a task.
@@ -103,6 +107,8 @@ impl Kernel {
                 5 | 6 if event.a < 0 => return,
                 5 => Event::Selected(task(event.a), cpu(event.b)),
                 6 => Event::Migrated(task(event.a), cpu(event.b), cpu(event.c)),
+                9 => Event::TgLoadAvg(GroupId(event.a as u32), event.b != 0),
+                10 => Event::Atomic(event.a as u32, event.b != 0),
                 8 => Event::Looked(event.a as u32, event.b as u32),
                 _ => Event::Stopper(cpu(event.a)),
             });

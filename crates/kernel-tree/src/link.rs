@@ -11,7 +11,7 @@ use crate::compile::flags;
 use crate::tools::run;
 
 /// Symbols that the host's C library or the linker script provides.
-const KNOWN: [&str; 23] = [
+const KNOWN: &[&str] = &[
     "getcontext",
     "makecontext",
     "swapcontext",
@@ -35,6 +35,9 @@ const KNOWN: [&str; 23] = [
     "__per_cpu_start",
     "__per_cpu_end",
     "__lab_early_start",
+    "__lab_early_end",
+    "__lab_vars_start",
+    "__lab_vars_end",
 ];
 
 /// Creates `liblab.so` in a folder.
@@ -53,7 +56,7 @@ pub(crate) fn link(build: &Build<'_>, config: &Path, objects: &[PathBuf], made: 
     write("lab.lds", &script)?;
     let symbols = run(Command::new("nm").arg("-u").arg(&all), "what is undefined")?;
     let undefined = symbols.lines().filter_map(|line| line.trim().strip_prefix("U "));
-    let undefined = undefined.filter(|name| !KNOWN.contains(name) && *name != "__lab_early_end");
+    let undefined = undefined.filter(|name| !KNOWN.contains(name));
     let mut stubs = String::from("void lab_missing(const char *name, const void *where);\n");
     for name in undefined {
         let _ = writeln!(

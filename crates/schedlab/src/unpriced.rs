@@ -62,7 +62,7 @@ fn of_kernels(base: &Kernel, other: &Kernel, machine: &Machine, shares: bool) ->
         return match base.name == other.name {
             true => Vec::new(),
             false => vec![
-                "the code of a tree: instructions and lines that a patch adds; what it decides and examines is priced".to_string(),
+                "the code of a tree: instructions that a patch adds, and lines of plain data; locks, atomics and what it decides and examines are priced".to_string(),
             ],
         };
     }

@@ -8,7 +8,7 @@
 //! A path is done at once and paid after, so a touch happens when what the CPU has to pay for before is paid.
 
 use schedlab_machine::{Machine, SharedLines, Took};
-use schedlab_sched::{Access, Scheduler, Shared};
+use schedlab_sched::{ATOMICS, Access, Scheduler, Shared};
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_units::{TaskId, Time};
 use schedlab_workload::{ChannelId, RegionId, Workload};
@@ -62,7 +62,7 @@ pub(crate) struct Places {
 impl Places {
     pub fn new(machine: &Machine, workload: &Workload) -> Places {
         let objects = &workload.objects;
-        let mut at = 2 * machine.topology.nr_cpus() + 2;
+        let mut at = 2 * machine.topology.nr_cpus() + 2 + ATOMICS;
         let counts = [
             0,
             objects.channels.len(),
@@ -148,6 +148,7 @@ impl Places {
             Shared::WakeList(cpu) => (self.nr_cpus + cpu.index(), 1),
             Shared::Nohz => (2 * self.nr_cpus, 1),
             Shared::Serialize => (2 * self.nr_cpus + 1, 1),
+            Shared::Atomic(line) => (2 * self.nr_cpus + 2 + line as usize, 1),
             Shared::Task(task) => (self.tasks_from() + task.index(), self.counts.task),
             Shared::TgLoadAvg(_) => unreachable!("the line of a group has a queue of its own"),
         }

@@ -50,6 +50,10 @@ impl TreeSched {
                 Event::RqLock(of) => self.effects.push(Effect::lock(by, Shared::Rq(of))),
                 // One line, of which only the owner is known: priced like the line of a wake list.
                 Event::Line(of) => self.effects.push(Effect::write(by, Shared::WakeList(of))),
+                Event::TgLoadAvg(group, write) => {
+                    self.touched(by, Shared::TgLoadAvg(TgId(group.0 + 1)), write)
+                }
+                Event::Atomic(line, write) => self.touched(by, Shared::Atomic(line), write),
                 Event::Looked(word, cpus) => self.looked.note_word(word as usize, cpus),
                 Event::Scanned(examined) if call == Call::Schedules => {
                     let moved = told.moved - std::mem::replace(&mut pulled, told.moved);
@@ -81,6 +85,10 @@ impl TreeSched {
         }
         self.of_mut(by).asked = pending;
         self.arm(by);
+    }
+
+    fn touched(&mut self, by: CpuId, what: Shared, write: bool) {
+        self.effects.push(if write { Effect::write(by, what) } else { Effect::read(by, what) });
     }
 
     /// Sets when the timers of a CPU are due, if the engine would call too late for them.

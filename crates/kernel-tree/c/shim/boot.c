@@ -48,7 +48,7 @@ void __cgroup_account_cputime_field(struct cgroup *c, enum cpu_usage_stat index,
 /* A copy of the current task, as dup_task_struct() makes it. */
 struct task_struct *lab_new_task(const char *name)
 {
-	struct task_struct *p = lab_alloc(sizeof *p + sizeof(struct lab_own));
+	struct task_struct *p = lab_alloc_priced(sizeof *p + sizeof(struct lab_own));
 
 	*p = *(is_idle_task(lab_current) ? &init_task : lab_current);
 	p->on_rq = p->on_cpu = 0;

@@ -468,6 +468,7 @@ int lab_group(int parent, u64 shares)
 	set->subsys[cpu_cgrp_id] = &tg->css;
 	groups[ngroups].tg = tg;
 	groups[ngroups].set = set;
+	lab_note_group(ngroups, &tg->load_avg);
 	return ngroups++;
 }
 

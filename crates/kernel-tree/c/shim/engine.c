@@ -15,11 +15,11 @@
 #define EVENTS 65536
 static struct lab_event events[EVENTS];
 static int nevents;
-static bool noting;
+unsigned char lab_noting;
 
 static void note(int kind, int a, int b, int c)
 {
-	if (!noting)
+	if (!lab_noting)
 		return;
 	if (nevents == EVENTS)
 		lab_fatal(0, "one call of the scheduler did more than %d things; it hangs, or moves tasks in a circle", EVENTS);
@@ -70,7 +70,7 @@ static void begin_looking(void)
 static int in_schedule, pass_from;
 
 /* Tells at which CPUs this call has looked since the first `from` of them, a word of 32 CPUs at a time. */
-static void tell_looks(int from)
+static void note_looks(int from)
 {
 	unsigned int words[(NR_CPUS + 31) / 32] = {}, i;
 
@@ -90,16 +90,22 @@ u64 lab_fair_clock_cpu(int cpu)
 	if (pass_from < 0)
 		pass_from = passed = lab_looked_at;
 	if (in_schedule && passed < lab_looked_at) {
-		tell_looks(passed);
+		note_looks(passed);
 		passed = lab_looked_at;
 	}
 	looked_at = lab_looked_at - pass_from;
 	return lab_now_ns + (looked_at ? spent + looked_at * (spent ? look_ns_balance : look_ns) : 0);
 }
 
-/* ---- lines: who had a lock's line last ---- */
+unsigned long long lab_fair_clock(void)
+{
+	return lab_fair_clock_cpu(lab_cpu);
+}
+
+/* ---- lines: who had a lock's line last, and which lines are of atomics ---- */
 #define LINES 16384
-static struct line { unsigned long at; short last, of, tg; } lines[LINES];
+static struct line { unsigned long at; short last, of, tg, atomic; } lines[LINES];
+static int natomics;
 
 static struct line *line_of(const void *p)
 {
@@ -112,24 +118,67 @@ static struct line *line_of(const void *p)
 
 		if (++used > LINES * 3 / 4)
 			return 0;
-		lines[i] = (struct line) { at, -1, -1, -1 };
+		lines[i] = (struct line) { at, -1, -1, -1, -1 };
 	}
 	return &lines[i];
+}
+
+static bool word_in(const void *object, unsigned long size, const void *word)
+{
+	return (unsigned long)word - (unsigned long)object < size;
+}
+
+/* An atomic is read or written. The engine has prices of its own for run queues, tasks and address spaces. */
+void lab_note_atomic(const void *word, int write)
+{
+	struct line *line;
+
+	if (!lab_is_unpriced(word) || word_in(&init_mm, sizeof init_mm, word) || word_in(&init_task, sizeof init_task, word))
+		return;
+	line = line_of(word);
+	if (!line || line->of >= 0)
+		return;
+	if (line->tg >= 0) {
+		note(LAB_E_TG_LOAD_AVG, line->tg, write, 0);
+		return;
+	}
+	if (line->atomic < 0) {
+		if (!write || natomics == LAB_ATOMICS)
+			return;
+		line->atomic = natomics++;
+	}
+	if (line->last != lab_cpu)
+		note(LAB_E_ATOMIC, line->atomic, write, 0);
+	/* Once another CPU has read the line, the next write asks for it again. */
+	line->last = write || line->last == lab_cpu ? lab_cpu : -1;
 }
 
 void lab_note_lock(const void *lock)
 {
 	struct line *line;
 
-	if (!noting || !(line = line_of(lock)))
+	if (!lab_noting)
+		return;
+	if (lab_is_unpriced(lock)) {
+		lab_note_atomic(lock, 1);
+		return;
+	}
+	if (!(line = line_of(lock)))
 		return;
 	if (line->of >= 0) {
 		if (line->of != lab_cpu)
 			note(LAB_E_RQ_LOCK, line->of, 0, 0);
-	} else if (line->last >= 0 && line->last != lab_cpu) {
+	} else if (line->last >= 0 && line->last != lab_cpu)
 		note(LAB_E_LINE, line->last, 0, 0);
-	}
 	line->last = lab_cpu;
+}
+
+void lab_note_group(int group, const void *load_avg)
+{
+	struct line *line = line_of(load_avg);
+
+	if (line)
+		line->tg = group;
 }
 
 /* ---- the classes tell what they decide ---- */
@@ -156,7 +205,7 @@ static int select_fair(SELECT_ARGS)
 	lab_looked_at = pass_from = 0;
 	spent = 0;
 	to = fair_select(SELECT_PASS);
-	tell_looks(0);
+	note_looks(0);
 	if (to < 0 || to >= lab_machine.cpus)
 		lab_fatal((char *)fair_select + 1, "select_task_rq_fair() chose CPU %d of %d for task %d, which was on CPU %d", to,
 			  lab_machine.cpus, id_of(p), cpu);
@@ -200,10 +249,15 @@ void lab_note(int on)
 	struct sched_class *dl = (void *)&dl_sched_class, *stop = (void *)&stop_sched_class;
 	int cpu;
 
-	noting = on;
+	lab_noting = on;
 	nevents = 0;
 	if (!on || fair_select)
 		return;
+	/* The classes are const: without this the compiler may load an operation after it was replaced. */
+	OPTIMIZER_HIDE_VAR(fair);
+	OPTIMIZER_HIDE_VAR(rt);
+	OPTIMIZER_HIDE_VAR(dl);
+	OPTIMIZER_HIDE_VAR(stop);
 	fair_select = fair->select_task_rq;
 	fair->select_task_rq = select_fair;
 	fair_migrate = fair->migrate_task_rq;
@@ -302,7 +356,7 @@ static int begin(int cpu, struct task_struct *task, const unsigned long *mask)
 		spare = 0;
 	else {
 		call = lab_alloc(sizeof *call);
-		call->stack = lab_alloc(STACK);
+		call->stack = lab_alloc_priced(STACK);
 	}
 	getcontext(&call->own);
 	call->own.stack.at = call->stack;
@@ -498,7 +552,7 @@ void lab_balance(int cpu)
 	spent = call_ns_balance;
 	pass_from = 0;
 	lab_softirq(cpu);
-	tell_looks(0);
+	note_looks(0);
 }
 
 /* The current task offers its CPU to others, but does not yet call schedule(). */

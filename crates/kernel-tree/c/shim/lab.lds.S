@@ -15,3 +15,6 @@ SECTIONS {
 SECTIONS {
 	.lab_text : { SCHED_TEXT  __cpuidle_text_start = .; *(.cpuidle.text) __cpuidle_text_end = .; }
 } INSERT AFTER .text;
+/* The variables lie between these. */
+SECTIONS { .lab_vars_start : { __lab_vars_start = .; } } INSERT BEFORE .data;
+SECTIONS { .lab_vars_end : { __lab_vars_end = .; } } INSERT AFTER .bss;

@@ -10,11 +10,11 @@ extern int munmap(void *, unsigned long);
 
 #define ARENA (4ul << 30) /* of address space; only what is touched is memory */
 static char *arena;
-static unsigned long arena_used;
+static unsigned long arena_used, priced_used; /* from its start, and from its end */
 
 /* Blocks are powers of two; a free one holds the next. The size stands before the block. */
 struct block { struct block *next; };
-static struct block *bins[48];
+static struct block *bins[48], *priced_bins[48];
 
 static int bin_of(unsigned long n)
 {
@@ -25,8 +25,9 @@ static int bin_of(unsigned long n)
 	return bin;
 }
 
-void *lab_alloc(unsigned long n)
+static void *alloc(unsigned long n, bool priced)
 {
+	struct block **free;
 	int bin = bin_of(n);
 	char *p;
 
@@ -36,30 +37,56 @@ void *lab_alloc(unsigned long n)
 			lab_fatal(0, "there is no address space for the kernel's memory");
 		arena_used = 64;
 	}
-	if (bins[bin]) {
-		p = (char *)bins[bin];
-		bins[bin] = bins[bin]->next;
+	free = priced ? &priced_bins[bin] : &bins[bin];
+	if (*free) {
+		p = (char *)*free;
+		*free = (*free)->next;
 		memset(p, 0, 1ul << bin);
 		return p;
 	}
-	p = arena + arena_used + 64;
-	arena_used += 64 + (1ul << bin);
-	if (arena_used > ARENA)
+	*(priced ? &priced_used : &arena_used) += 64 + (1ul << bin);
+	if (arena_used + priced_used > ARENA)
 		lab_fatal(0, "the kernel asked for more than 4 GiB of memory");
+	p = priced ? arena + ARENA - priced_used + 64 : arena + arena_used - (1ul << bin);
 	*(int *)(p - 8) = bin;
 	return p;
 }
 
+void *lab_alloc(unsigned long n)
+{
+	return alloc(n, false);
+}
+
+/* For what the engine has prices of its own for: tasks, address spaces, memory of a CPU; and for stacks, which no other CPU touches. */
+void *lab_alloc_priced(unsigned long n)
+{
+	return alloc(n, true);
+}
+
+static bool is_priced(const void *p)
+{
+	return (char *)p >= arena + ARENA - priced_used && (char *)p < arena + ARENA;
+}
+
+/* Variables of the kernel, and memory that it has allocated. */
+bool lab_is_unpriced(const void *p)
+{
+	extern char __lab_vars_start[], __lab_vars_end[];
+
+	return ((char *)p >= arena && (char *)p < arena + arena_used) || ((char *)p >= __lab_vars_start && (char *)p < __lab_vars_end);
+}
+
 void lab_free(const void *q)
 {
-	struct block *p = (void *)q;
+	struct block *p = (void *)q, **free;
 	int bin;
 
 	if ((unsigned long)q <= 16) /* NULL and ZERO_SIZE_PTR */
 		return;
 	bin = *(int *)((char *)q - 8);
-	p->next = bins[bin];
-	bins[bin] = p;
+	free = is_priced(q) ? &priced_bins[bin] : &bins[bin];
+	p->next = *free;
+	*free = p;
 }
 
 void lab_close(void)
@@ -89,7 +116,7 @@ void lab_percpu_boot(int cpus)
 	int cpu;
 
 	for (cpu = 0; cpu < cpus; cpu++) {
-		char *area = lab_alloc(static_size() + HEAP + 4096);
+		char *area = lab_alloc_priced(static_size() + HEAP + 4096);
 
 		area = (char *)(((unsigned long)area + 4095) & ~4095ul);
 		memcpy(area, __per_cpu_start, __per_cpu_end - __per_cpu_start);

@@ -37,7 +37,7 @@ void lab_join_process(int id, int number)
 	lab_leave_process(p);
 	if (!process->mm) {
 		process->signal = lab_alloc(sizeof *process->signal);
-		process->mm = lab_alloc(sizeof *process->mm);
+		process->mm = lab_alloc_priced(sizeof *process->mm);
 		atomic_set(&process->mm->mm_count, 1); /* never 0: idle CPUs borrow it */
 	}
 	if (!process->signal->nr_threads++)

@@ -30,6 +30,8 @@ struct task_group;
 struct task_group *lab_task_group(int group);
 
 void *lab_alloc(unsigned long n);
+void *lab_alloc_priced(unsigned long n);
+bool lab_is_unpriced(const void *p);
 void lab_free(const void *p);
 void lab_memory_reset(void);
 void lab_rcu_flush(void);
@@ -54,6 +56,7 @@ void lab_leave_process(struct task_struct *p);
 /* Events, in engine.c. */
 void lab_note_ipi(int cpu, int call);
 void lab_note_lock(const void *lock);
+void lab_note_group(int group, const void *load_avg);
 void lab_leave_call(const char *text, const void *where);
 
 /* Puts us on a CPU, as the task that runs there. */

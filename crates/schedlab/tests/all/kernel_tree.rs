@@ -150,3 +150,39 @@ fn a_tree_with_lazy_preemption_runs_as_the_rules_next_to_it() {
         assert!(all[0] != all[1], "the model changes {} events", all[0].len());
     }
 }
+
+/// A patch of `fair.c` that counts wake-ups and forks in one atomic.
+fn counting_patch(dir: &str) -> String {
+    let path = "kernel/sched/fair.c";
+    let source = std::fs::read_to_string(format!("{dir}/{path}")).unwrap();
+    let lines: Vec<&str> = source.lines().collect();
+    let at = lines.windows(2).position(|two| two[0].starts_with("select_task_rq_fair(") && two[1] == "{");
+    let at = at.expect("the tree has select_task_rq_fair()") + 2;
+    let context = |from: usize| format!(" {}\n {}\n {}\n", lines[from], lines[from + 1], lines[from + 2]);
+    let added = "+\tstatic atomic_t placed;\n+\tint nr_placed __maybe_unused = atomic_inc_return(&placed);\n";
+    format!(
+        "--- a/{path}\n+++ b/{path}\n@@ -{},6 +{},8 @@\n{}{added}{}",
+        at - 2,
+        at - 2,
+        context(at - 3),
+        context(at)
+    )
+}
+
+#[test]
+fn a_patch_pays_for_the_line_of_an_atomic_that_it_adds() {
+    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
+        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
+    };
+    let file = std::env::temp_dir().join(format!("schedlab-atomic-{}.patch", std::process::id()));
+    std::fs::write(&file, counting_patch(&dir)).unwrap();
+    let tree = |part: &str| kernel(&format!("tree:{dir}{part}"), &mut |step| eprintln!("{step}")).unwrap();
+    let trees = [tree(""), tree(&format!("+{}", file.display()))];
+    std::fs::remove_file(&file).unwrap();
+    let run = |scenario: &Scenario| trees.each_ref().map(|tree| events(scenario, tree));
+    let [plain, patched] = run(&without_costs(with_costs("1x2x4")));
+    let same = plain.iter().zip(&patched).take_while(|(plain, patched)| plain == patched).count();
+    assert_eq!(same, plain.len(), "{:?} and {:?}", plain.get(same), patched.get(same));
+    let [plain, patched] = run(&with_costs("1x2x4"));
+    assert!(plain != patched, "each wake-up from another CPU brings the line");
+}
