@@ -147,6 +147,7 @@ impl Sched {
         }
         self.balance_prev(cpu, prev, now);
         let mut looks = self.balance_fair(cpu, prev, now);
+        self.charge_before_pick(cpu);
         loop {
             // A group's entity that is asleep but still queued is picked first, and leaves; only then does the CPU
             // look for work.

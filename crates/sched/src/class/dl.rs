@@ -479,6 +479,21 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_that_ends_at_a_switch_ends_before_the_next_task_is_picked_up_to_v6_11() {
+        let found = by_kernel("+NO_HRTICK_DL", |kernel| {
+            let (lab, _) = lab_with(kernel, 1, 10, 10);
+            let mut lab = lab.without_ticks();
+            lab.run(2 * MS);
+            lab.sched.schedule(CpuId(0), crate::Deactivate::Preempted, lab.time());
+            String::from(lab.running(0))
+        });
+        expect![[r#"
+            v4.13..v6.10: idle
+            v6.12..v7.3: dl"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
     fn an_overflow_is_counted_in_units_of_1024_ns() {
         // Computed exactly, 978261 ns of a budget of 1 ms are less than what 9782758 ns of a period of 10 ms allow.
         assert!(super::dl_entity_overflow(978_261, 9_782_758, MS, 10 * MS));

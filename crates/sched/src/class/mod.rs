@@ -15,7 +15,7 @@ mod stop;
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
-use crate::{Curr, Policy, Sched};
+use crate::{Curr, Feature, Policy, Sched};
 
 pub use fair_server::{FairServer, ServerState};
 pub use nearest::Nearest;
@@ -68,6 +68,21 @@ impl Sched {
         match curr {
             Curr::Idle => Class::Idle,
             Curr::Task(task) => self.class_of(task),
+        }
+    }
+
+    /// Up to v6.11 a task is put back before the next one is picked, so one of a higher class may be throttled first. Later
+    /// it is put back only if another was picked.
+    ///
+    /// Kernel: put_prev_task_balance(), kernel/sched/core.c, v5.10, v6.1; pick_next_task_dl(), pick_next_task_rt(), v4.13.
+    pub(crate) fn charge_before_pick(&mut self, cpu: CpuId) {
+        if self.kernel.has(Feature::IdleShortcut) {
+            return;
+        }
+        match self.curr_class(cpu) {
+            Class::Dl => self.update_curr_dl(cpu),
+            Class::Rt => self.update_curr_rt(cpu),
+            _ => {}
         }
     }
 
