@@ -154,6 +154,7 @@ impl Task {
             list_prev: None,
             on_list: false,
             rr_ticks_left: 0,
+            rt_waits_from: 0,
             dl_runtime: 0,
             dl_deadline: 0,
             dl_throttled: false,

@@ -128,6 +128,8 @@ pub struct Rq {
     pub cfs_tasks: (Option<TaskId>, Option<TaskId>),
     /// RT tasks, highest priority first, first come first.
     pub rt_queue: Vec<TaskId>,
+    /// How many times an RT task began to wait here.
+    pub(crate) rt_waits: u64,
     /// Deadline tasks in order of deadline.
     pub dl_queue: Vec<TaskId>,
     /// A task was set running, so others of its class that wait are pushed when the switch is done.
@@ -232,6 +234,7 @@ impl Rq {
             nr_pref_llc_running: 0,
             cfs_tasks: (None, None),
             rt_queue: Vec::new(),
+            rt_waits: 0,
             dl_queue: Vec::new(),
             push_queued: false,
             cpupri_higher: false,

@@ -158,6 +158,8 @@ pub struct Task {
     pub on_list: bool,
     /// RR: ticks left of its turn; 0 before its first.
     pub rr_ticks_left: u32,
+    /// RT: its number among those that began to wait on its CPU.
+    pub(crate) rt_waits_from: u64,
     /// DL: budget left, ns.
     pub dl_runtime: i64,
     /// DL: absolute deadline.

@@ -19,11 +19,19 @@ impl Sched {
         }
     }
 
-    /// The highest RT task that waits on a CPU and may run on `on` (or on any other CPU).
+    /// The highest RT task that waits on a CPU and may run on `on` (or on any other CPU). Of several, the one that has waited
+    /// longest: not one that began to wait when a task of a higher class preempted it, though it runs first here.
     ///
     /// Kernel: pick_next_pushable_task(), pick_highest_pushable_task(), kernel/sched/rt.c, v6.12.
     fn pushable_rt(&self, cpu: CpuId, on: Option<CpuId>) -> Option<TaskId> {
-        self.rqs[cpu].rt_queue.iter().copied().find(|&task| self.is_pushable(task, cpu, on))
+        let priority = |task: TaskId| self.task(task).policy.rt_priority();
+        let queue = &self.rqs[cpu].rt_queue;
+        let highest = queue.iter().copied().position(|task| self.is_pushable(task, cpu, on))?;
+        let equals =
+            queue[highest..].iter().copied().take_while(|&task| priority(task) == priority(queue[highest]));
+        equals
+            .filter(|&task| self.is_pushable(task, cpu, on))
+            .min_by_key(|&task| self.task(task).rt_waits_from)
     }
 
     /// Whether a CPU is marked as overloaded with RT tasks.
@@ -88,5 +96,37 @@ impl Sched {
         let priority = self.task(task).policy.rt_priority();
         // One that outranks the running task is about to run there.
         (priority > left && priority <= self.rt_level(from)).then_some(task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use expect_test::expect;
+    use schedlab_topology::{CpuId, CpuMask};
+
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::{NewTask, Policy};
+
+    #[test]
+    fn of_equal_tasks_the_one_that_waited_first_is_pulled_not_the_one_that_runs_first() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            let here = NewTask { allowed: CpuMask::one(2, CpuId(0)).into(), ..lab.spec() };
+            let fifo = NewTask { policy: Policy::Fifo(10), ..here.clone() };
+            let tasks = ["runs", "waits"].map(|name| lab.fork(name, 0, fifo.clone()));
+            let policy = Policy::Deadline { runtime: MS, deadline: 10 * MS, period: 10 * MS };
+            lab.fork("deadline", 0, NewTask { policy, ..here });
+            for task in tasks {
+                let entry = lab.sched.task_mut(task);
+                (entry.allowed, entry.nr_cpus_allowed) = (CpuMask::all(2).into(), 2);
+            }
+            let first = lab.sched.rqs[CpuId(0)].rt_queue[0] == tasks[0];
+            let pulled = lab.sched.decide_pull_rt(CpuId(1), CpuId(0)) == Some(tasks[1]);
+            format!("{}, first of its queue {first}, the other is pulled {pulled}", lab.running(0))
+        });
+        expect!["v4.13..v7.3: deadline, first of its queue true, the other is pulled true"].assert_eq(&found);
     }
 }

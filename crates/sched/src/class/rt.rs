@@ -8,7 +8,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
-use crate::{Effect, EnqueueFlags, Policy, Pressure, Rq, RtThrottle, Sched};
+use crate::{Curr, Effect, EnqueueFlags, Policy, Pressure, Rq, RtThrottle, Sched};
 
 impl Policy {
     /// RT priority, 1..=99; 0 for all others.
@@ -42,6 +42,7 @@ impl Sched {
     pub(crate) fn enqueue_task_rt(&mut self, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         let others = self.rqs[cpu].rt_queue.len() as u32;
         self.insert_rt(cpu, task, flags.head);
+        self.rt_waits(cpu, task);
         if !self.rqs[cpu].rt_throttled {
             self.rqs[cpu].nr_running -= others;
             self.add_nr_running(cpu, others + 1);
@@ -102,6 +103,15 @@ impl Sched {
         }
     }
 
+    /// A task begins to wait. Among those of its priority, the one that has waited longest is moved to other CPUs first, even
+    /// if another runs here first.
+    ///
+    /// Kernel: enqueue_pushable_task(), kernel/sched/rt.c, v6.12.
+    fn rt_waits(&mut self, cpu: CpuId, task: TaskId) {
+        self.rqs[cpu].rt_waits += 1;
+        self.task_mut(task).rt_waits_from = self.rqs[cpu].rt_waits;
+    }
+
     /// Moves a task after the others of its priority, or before them.
     ///
     /// Kernel: requeue_task_rt(), yield_task_rt(), kernel/sched/rt.c, v6.12.
@@ -129,6 +139,9 @@ impl Sched {
     pub(crate) fn put_prev_task_rt(&mut self, cpu: CpuId) {
         self.update_curr_rt(cpu);
         self.update_rt_rq_load_avg(cpu, true);
+        if let Curr::Task(task) = self.rqs[cpu].curr {
+            self.rt_waits(cpu, task);
+        }
     }
 
     /// Kernel: set_next_task_rt(), kernel/sched/rt.c, v6.12.
