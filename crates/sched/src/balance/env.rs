@@ -46,6 +46,8 @@ pub(super) struct LbEnv<'a> {
     pub sd_id: SdId,
     pub sd: &'a SchedDomain,
     pub idle: IdleType,
+    /// The CPU for which the pass is made.
+    pub this_cpu: CpuId,
     /// The destination; changes when tasks may only run on a neighbour.
     pub dst_cpu: CpuId,
     pub new_dst_cpu: CpuId,
@@ -113,6 +115,7 @@ impl<'a> LbEnv<'a> {
             sd_id,
             sd,
             idle,
+            this_cpu: cpu,
             dst_cpu: cpu,
             new_dst_cpu: cpu,
             src_cpu: cpu,

@@ -42,8 +42,10 @@ impl LbEnv<'_> {
             return;
         }
         let shortcuts = &self.sched.domains.per_cpu[self.dst_cpu];
-        let shared = if shortcuts.asym_cpucapacity == Some(self.sd_id) && shortcuts.llc != Some(self.sd_id) {
-            shortcuts.asym_shared()
+        // It is that of the domain, even when tasks are moved to a neighbour.
+        let own = &self.sched.domains.per_cpu[self.this_cpu];
+        let shared = if own.asym_cpucapacity == Some(self.sd_id) && own.llc != Some(self.sd_id) {
+            own.asym_shared()
         } else {
             shortcuts.llc_shared.filter(|_| self.sd.span_weight == shortcuts.llc_size)
         };
@@ -86,6 +88,18 @@ mod tests {
             v6.1..v6.12: cache Some(4), all Some(4)
             v7.2..v7.3: cache Some(4), all Some(7)"#]]
         .assert_eq(&limits);
+    }
+
+    #[test]
+    fn a_pass_for_a_neighbour_sets_the_limit_for_all_capacities_too() {
+        let drawn = crate::drawing::draw("v7.2", "1x2x4:capacity=0-3/400 | 4[b*]");
+        let cut = &drawn.sched.domains.per_cpu[CpuId(6)];
+        let sd = cut.asym_cpucapacity.expect("its capacities differ");
+        let mut env = LbEnv::new(&drawn.sched, CpuId(6), sd, IdleType::Idle, crate::drawing::NOW);
+        env.dst_cpu = CpuId(7);
+        env.update_idle_cpu_scan(0);
+        assert_eq!(env.nr_idle_scan, cut.asym_shared().map(|shared| (shared, 8)));
+        assert!(env.nr_idle_scan.is_some());
     }
 
     #[test]
