@@ -64,7 +64,10 @@ pub const INVARIANTS: &[Invariant] = &[
         sentence: "a group's load is the sum of what its CPUs wrote",
         violation: averages::tg_load_avg,
     },
-    Invariant { sentence: "the estimate of a CPU is the sum of its tasks'", violation: averages::util_est },
+    Invariant {
+        sentence: "the estimate of a CPU is the sum of its tasks', or less if sleepers leave it twice",
+        violation: averages::util_est,
+    },
     Invariant {
         sentence: "a group's capacity lies between its smallest and largest",
         violation: balance::capacity,

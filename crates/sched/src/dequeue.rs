@@ -63,13 +63,14 @@ impl Sched {
     /// Takes a fair task off its queue, and groups that become empty with it.
     ///
     /// Kernel: dequeue_task_fair(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
-    fn dequeue_task_fair(&mut self, cpu: CpuId, task: TaskId, flags: DequeueFlags) -> bool {
+    pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, task: TaskId, flags: DequeueFlags) -> bool {
         if self.task(task).throttled {
             self.dequeue_throttled_task(task, flags);
             return true;
         }
         let order = self.kernel.rules.util_est_update;
-        if !self.task(task).se.sched_delayed {
+        let again = flags.delayed && self.kernel.has(Feature::UtilEstTwice);
+        if !self.task(task).se.sched_delayed || again {
             self.util_est_dequeue(task, cpu);
         }
         if order == UtilEstUpdate::Before {
@@ -533,6 +534,29 @@ mod tests {
             v6.12: as before it ran, delayed true
             v7.2..v7.3: up to now, delayed true"#]]
         .assert_eq(&by_kernel("", estimate));
+    }
+
+    #[test]
+    fn a_sleeper_that_is_queued_leaves_the_sum_of_estimates_once_or_twice_if_it_changes_its_class() {
+        let sum = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x8 | 0[a* b]");
+            let a = drawn.task("a");
+            let sched = &mut drawn.sched;
+            let task = sched.task_mut(a);
+            (task.util_est_ewma, task.util_est_enqueued) = (100, 100);
+            sched.rqs[CPU].util_est_enqueued = 500;
+            sched.schedule(CPU, SLEEP, Time(NOW.0 + 4 * MS));
+            let asleep = sched.rqs[CPU].util_est_enqueued & !1;
+            sched.set_policy(CPU, a, crate::Policy::Fifo(5), Time(NOW.0 + 4 * MS));
+            format!("{asleep}, then {}", sched.rqs[CPU].util_est_enqueued & !1)
+        };
+        expect![[r#"
+            v4.13: 500, then 500
+            v5.5: 398, then 398
+            v5.18..v6.10: 400, then 400
+            v6.12: 400, then 324
+            v7.2..v7.3: 400, then 400"#]]
+        .assert_eq(&by_kernel("", sum));
     }
 
     #[test]

@@ -174,6 +174,7 @@ features! {
     RunnableAvg "RUNNABLE_AVG" "Runnable time is averaged." "___update_load_sum(), v5.7" [0 0 1 1 1 1 1 1];
     FreqInvariance "FREQ_INVARIANCE" "Averages count time at a low clock as less." "arch_scale_freq_capacity(), x86, v5.7" [0 0 1 1 1 1 1 1];
     UtilEst "UTIL_EST" "The utilisation of a task is estimated when it sleeps." "util_est_update(), features.h, v4.17" [0 1 1 1 1 1 1 1];
+    UtilEstTwice "UTIL_EST_TWICE" "A sleeper that is still queued leaves the sum of estimates again when it changes its class." "dequeue_task_fair(), v6.12" [0 0 0 0 0 0 1 0];
     UtilEstFastup "UTIL_EST_FASTUP" "The estimate follows a rise at once." "util_est_update(), features.h, v5.5" [0 1 1 1 1 0 0 0];
     AttachAgeLoad "ATTACH_AGE_LOAD" "A migrated entity's load is aged before it is attached." "features.h" [1 1 1 1 1 1 1 1];
     MigratePeltLag "MIGRATE_PELT_LAG" "A task that leaves an idle CPU is aged by the time that CPU's clock lags." "migrate_se_pelt_lag(), v6.0" [0 0 0 1 1 1 1 1];

@@ -74,7 +74,7 @@ impl Sched {
         if old.is_fair() && !policy.is_fair() && self.task(task).se.sched_delayed {
             self.update_rq_clock(cpu, now);
             let flags = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
-            self.dequeue_entities(SeId(task.0), flags);
+            self.dequeue_task_fair(cpu, task, flags);
         }
         let deadline = self.task(task).dl_deadline;
         let moves = policy.class() != old.class() || policy.rt_priority() != old.rt_priority();
