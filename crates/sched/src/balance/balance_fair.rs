@@ -52,6 +52,7 @@ mod tests {
 
     use expect_test::expect;
     use schedlab_topology::CpuId;
+    use schedlab_units::Time;
 
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
@@ -146,5 +147,32 @@ mod tests {
             lab.sleep(rt);
             assert_eq!(lab.running(0) != "idle", finds, "{kernel}");
         }
+    }
+
+    #[test]
+    fn what_a_task_ran_below_a_group_without_quota_is_lost_when_a_task_is_pulled_in_v6_12() {
+        let after = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x2 | 0[a*] 1[c* b]");
+            let [a, b] = ["a", "b"].map(|name| drawn.task(name));
+            let sched = &mut drawn.sched;
+            let above = sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, NOW);
+            let group = sched.new_group(above, NICE_0_LOAD, CPU, NOW);
+            sched.set_bandwidth(above, Some(20_000_000), 100_000_000, 0, NOW);
+            sched.move_task_to_group(a, group, NOW);
+            let (queue, _) = sched.made_on_cpu(above, CPU);
+            sched.cfs_mut(queue).runtime_remaining = 1_000;
+            sched.tgs[above.0 as usize].bandwidth.runtime = 0;
+            let sd = sched.domains.per_cpu[CPU].base.unwrap();
+            sched.domains.sd_mut(sd).max_newidle_lb_cost = 0;
+            sched.domains.overload = true;
+            let ran = sched.task(a).se.sum_exec_runtime;
+            sched.schedule(CPU, Deactivate::Preempted, Time(NOW.0 + 3 * MS));
+            let ran = (sched.task(a).se.sum_exec_runtime - ran) / MS;
+            format!("{ran} ms, then {}", if sched.rqs[CPU].curr == Curr::Task(b) { "b" } else { "a" })
+        };
+        expect![[r#"
+            v4.13..v6.10: 3 ms, then b
+            v6.12: 0 ms, then b
+            v7.2..v7.3: 3 ms, then a"#]].assert_eq(&by_kernel("+NO_NI_RANDOM", after));
     }
 }
