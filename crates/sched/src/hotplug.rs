@@ -66,14 +66,15 @@ impl Sched {
     ///
     /// Kernel: sched_cpu_deactivate(), kernel/sched/core.c, v6.12.
     pub fn cpu_deactivate(&mut self, cpu: CpuId, now: Time) {
-        self.offline_for_a_moment(now);
         self.nohz_balance_exit_idle(cpu);
         self.rqs[cpu].active = false;
         self.leaving.push(cpu);
-        if self.kernel.has(Feature::BalancePush) {
+        let first = self.kernel.has(Feature::BalancePush);
+        if first {
             self.update_rq_clock(cpu, now);
+            self.set_rq_offline(cpu, now);
         }
-        self.unthrottle_offline(cpu, now);
+        self.offline_for_a_moment(now, (!first).then_some(cpu));
     }
 
     /// A CPU is offline: everything that is still queued there moves away, except kernel threads that are bound to it.
@@ -134,41 +135,49 @@ impl Sched {
     ///
     /// Kernel: sched_cpu_activate(), kernel/sched/core.c, v6.12.
     pub fn cpu_activate(&mut self, cpu: CpuId, now: Time) {
-        self.offline_for_a_moment(now);
+        self.offline_for_a_moment(now, None);
         self.rqs[cpu].active = true;
         self.leaving.retain(|&other| other != cpu);
         self.enable_runtime(cpu);
     }
 
-    /// All CPUs move to new domains, and go offline for a moment.
+    /// All CPUs move to new domains, and go offline for a moment, in order. From v5.11 on the CPU that leaves did that
+    /// before; up to v5.10 it is one of them.
     ///
-    /// Kernel: rq_attach_root(), kernel/sched/topology.c, set_rq_offline(), kernel/sched/core.c, rq_offline_fair(),
-    /// kernel/sched/fair.c, __enable_runtime(), kernel/sched/rt.c, v6.1, v6.12.
-    fn offline_for_a_moment(&mut self, now: Time) {
+    /// Kernel: rq_attach_root(), kernel/sched/topology.c, sched_cpu_deactivate(), kernel/sched/core.c, v5.10, v6.1, v6.12.
+    fn offline_for_a_moment(&mut self, now: Time, leaves: Option<CpuId>) {
         for cpu in (0..self.rqs.len()).map(CpuId::from) {
-            if !self.rqs[cpu].active {
+            if !self.rqs[cpu].active && Some(cpu) != leaves {
                 continue;
             }
             if self.kernel.has(Feature::OfflineReadsClock) {
                 self.update_rq_clock(cpu, now);
             }
-            if self.kernel.rules.rt_throttle != RtThrottle::FairServer {
-                let rq = &mut self.rqs[cpu];
-                let (throttled, waiting) = (rq.rt_throttled, rq.rt_queue.len() as u32);
-                (rq.rt_time, rq.rt_throttled) = (0, false);
-                if throttled {
-                    self.add_nr_running(cpu, waiting);
-                }
-                if waiting > 0 {
-                    self.resched_now(cpu);
-                }
-            }
-            if self.kernel.has(Feature::RebuildUnthrottles) {
-                self.unthrottle_offline(cpu, now);
+            self.set_rq_offline(cpu, now);
+            if self.rqs[cpu].active && self.kernel.has(Feature::RebuildUnthrottles) {
                 self.enable_runtime(cpu);
             }
-            self.clear_tg_offline_cfs_rqs(cpu);
         }
+    }
+
+    /// Kernel: set_rq_offline(), kernel/sched/core.c, rq_offline_fair(), kernel/sched/fair.c, __enable_runtime(),
+    /// kernel/sched/rt.c, v6.1, v6.12, v7.2.
+    fn set_rq_offline(&mut self, cpu: CpuId, now: Time) {
+        if self.kernel.rules.rt_throttle != RtThrottle::FairServer {
+            let rq = &mut self.rqs[cpu];
+            let (throttled, waiting) = (rq.rt_throttled, rq.rt_queue.len() as u32);
+            (rq.rt_time, rq.rt_throttled) = (0, false);
+            if throttled {
+                self.add_nr_running(cpu, waiting);
+            }
+            if waiting > 0 {
+                self.resched_now(cpu);
+            }
+        }
+        if !self.rqs[cpu].active || self.kernel.has(Feature::RebuildUnthrottles) {
+            self.unthrottle_offline(cpu, now);
+        }
+        self.clear_tg_offline_cfs_rqs(cpu);
     }
 
     /// Moves every task that is queued on a CPU that leaves, except its stopper; a task all of whose CPUs are
@@ -226,9 +235,11 @@ impl Sched {
         }
     }
 
+    /// The newest group is the first of the kernel's list.
+    ///
     /// Kernel: unthrottle_offline_cfs_rqs(), kernel/sched/fair.c, v6.12.
     fn unthrottle_offline(&mut self, cpu: CpuId, now: Time) {
-        for tg in 1..self.tgs.len() {
+        for tg in (1..self.tgs.len()).rev() {
             if !self.runtime_enabled(TgId(tg as u32), cpu) {
                 continue;
             }
@@ -291,6 +302,53 @@ mod tests {
             v4.13..v6.12: throttled true, then false
             v7.2..v7.3: throttled true, then true"#]]
         .assert_eq(&found);
+    }
+
+    #[test]
+    fn groups_run_again_from_the_newest_on() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let now = lab.time();
+            let groups = [1, 2].map(|_| {
+                let group = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), now);
+                lab.sched.set_bandwidth(group, Some(MS), 100 * MS, 0, now);
+                lab.fork("limited", 0, NewTask { tg: group, ..lab.spec() });
+                group
+            });
+            lab.run(20 * MS);
+            let order = |lab: &Lab| {
+                let list = &lab.sched.rqs[CpuId(0)].leaf_cfs_rqs;
+                let at = |tg| list.iter().position(|&cfs| cfs == lab.sched.on_cpu(tg, CpuId(0)).unwrap().0);
+                format!("{:?}", groups.map(at))
+            };
+            let before = order(&lab);
+            lab.sched.cpu_deactivate(CpuId(1), lab.time());
+            format!("{before}, then {}", order(&lab))
+        });
+        expect![[r#"
+            v4.13..v6.12: [None, None], then [Some(1), Some(0)]
+            v7.2..v7.3: [None, None], then [None, None]"#]].assert_eq(&found);
+    }
+
+    /// Two CPUs have tasks of a group whose time the first of them took.
+    #[test]
+    fn a_cpu_that_leaves_is_offline_before_the_others_which_still_count_in_its_groups() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            let group = lab.sched.new_group(TgId::ROOT, 3072 << 10, CpuId(0), lab.time());
+            let below = lab.sched.new_group(group, 1024 << 10, CpuId(0), lab.time());
+            lab.sched.set_bandwidth(below, Some(2 * MS), 100 * MS, 0, lab.time());
+            for cpu in [0, 1] {
+                lab.fork("limited", cpu, NewTask { tg: below, ..lab.spec() });
+            }
+            let throttled = lab.sched.seen_on_cpu(below, CpuId(1)).0.throttled;
+            lab.sched.cpu_deactivate(CpuId(1), lab.time());
+            let (queue, se) = lab.sched.seen_on_cpu(below, CpuId(1));
+            format!("throttled {throttled}, then {}, weight {}", queue.throttled, se.load.weight >> 10)
+        });
+        expect![[r#"
+            v4.13..v6.12: throttled true, then false, weight 512
+            v7.2..v7.3: throttled false, then false, weight 512"#]].assert_eq(&found);
     }
 
     #[test]
