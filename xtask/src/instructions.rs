@@ -1,13 +1,14 @@
 //! Instructions per dispatch: the work of a run, independent of the host and its load.
 //!
 //! Two tasks for each CPU run 500 us and sleep 500 us (an rt-app file, written here), and callgrind counts
-//! what the whole process executes. The start is subtracted: a run of twice the length is also counted, and
-//! the difference is the steady state. A dispatch is a switch to a task; a switch to idle does not count, as
+//! what the whole process executes. The start is subtracted: a longer run is also counted, and
+//! the difference is what is left. A dispatch is a switch to a task; a switch to idle does not count, as
 //! in comparable tools. The figure per switch, including those to idle, is also printed.
 //!
 //! `--check` counts the lines of [`CHECKED`] and fails when one is more than 5 percent above
 //! `xtask/instructions.tsv`; `--write` creates that file. Both count the `quick` profile, which the tests have built
-//! anyway. Without either, every size is counted under every kernel and printed; `--release` counts a release build.
+//! anyway, in short runs, in which the load above 16 CPUs has not settled. Without either, every size is counted
+//! under every kernel in its steady state and printed; `--release` counts a release build.
 
 mod count;
 
@@ -128,12 +129,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Ok(());
     }
     if check || write {
-        // The whole workspace, as test.sh builds it: nothing is compiled again.
-        let counts = Tools::build("quick", &["--workspace"])?.steady_all(&CHECKED)?;
+        let counts = Tools::build("quick")?.steady_all(&CHECKED, false)?;
         return if write { written(&counts) } else { checked(&counts) };
     }
     let profile = if release { "release" } else { "quick" };
-    let tools = Tools::build(profile, &["--package", "schedlab-cli", "--package", "xtask"])?;
+    let tools = Tools::build(profile)?;
     let mut lines = Vec::new();
     for what in What::ALL {
         for (cpus, _) in MACHINES {
@@ -146,7 +146,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
     }
     println!("{:8} {:>5} {:7} {:>12} {:>12}", "", "CPUs", "kernel", "per dispatch", "per switch");
-    for ((what, cpus, kernel), count) in tools.steady_all(&lines)? {
+    for ((what, cpus, kernel), count) in tools.steady_all(&lines, true)? {
         let (per, per_switch) = (count.per_dispatch(), count.instructions / count.switches.max(1));
         println!("{:8} {cpus:>5} {kernel:7} {per:>12} {per_switch:>12}", what.name());
     }
@@ -163,7 +163,7 @@ fn size(word: &str) -> Result<u32, String> {
 
 /// Writes the file of ceilings.
 fn written(counts: &[(Line, Count)]) -> Result<(), String> {
-    let mut text = "# Instructions for each dispatch in the quick profile: `cargo xtask instructions --write` writes this file, \
+    let mut text = "# Instructions for each dispatch of short runs in the quick profile: `cargo xtask instructions --write` writes this file, \
                     `--check` compares with it.\n# what\tCPUs\tkernel\tinstructions\n"
         .to_owned();
     for ((what, cpus, kernel), count) in counts {

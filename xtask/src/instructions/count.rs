@@ -21,9 +21,15 @@ pub(super) fn load(cpus: u32) -> String {
     )
 }
 
-/// Virtual time of the shorter run, ms, chosen so that it takes equally long on any machine.
-fn limit_ms(cpus: u32) -> u64 {
-    (6_400 / u64::from(cpus)).clamp(40, 400)
+/// Lengths of the shorter and the longer run, ms, with about as many dispatches between them on any machine.
+///
+/// All tasks start at once. Until they have drifted apart, a newly idle CPU looks for work in more domains: under v5.18 on
+/// 256 CPUs a dispatch takes 30,000 instructions between 40 and 80 ms and 17,000 after 200. A settled count begins there.
+/// One that is only compared with the same count of another commit may begin earlier.
+fn lengths_ms(cpus: u32, settled: bool) -> (u64, u64) {
+    let between = (6_400 / u64::from(cpus)).clamp(40, 400);
+    let start = if settled { (25_600 / u64::from(cpus)).clamp(200, 400) } else { between };
+    (start, start + between)
 }
 
 /// The programs that are counted.
@@ -34,11 +40,12 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn build(profile: &str, which: &[&str]) -> Result<Tools, String> {
+    /// Builds the whole workspace, as test.sh does: parts of it would have other features and be compiled again.
+    pub(super) fn build(profile: &str) -> Result<Tools, String> {
         let root = source::root();
         let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
         let mut cargo = Command::new("cargo");
-        cargo.current_dir(root).args(["build", "--quiet", "--locked", "--profile", profile]).args(which);
+        cargo.current_dir(root).args(["build", "--quiet", "--locked", "--workspace", "--profile", profile]);
         let done = cargo.status().map_err(|e| format!("cargo: {e}"))?;
         if !done.success() {
             return Err(format!("cargo build --profile {profile} failed"));
@@ -50,11 +57,11 @@ impl Tools {
     }
 
     /// Counts all lines, as many at a time as there are cores, and returns them in the same order.
-    pub(super) fn steady_all(&self, lines: &[Line]) -> Result<Vec<(Line, Count)>, String> {
+    pub(super) fn steady_all(&self, lines: &[Line], settled: bool) -> Result<Vec<(Line, Count)>, String> {
         let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
         let worker = || {
             while let Some(&line) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let count = self.steady(line);
+                let count = self.steady(line, settled);
                 done.lock().expect("no worker panics").insert(line, count);
             }
         };
@@ -67,14 +74,14 @@ impl Tools {
         lines.iter().map(|line| Ok((*line, done.remove(line).expect("each line is counted")?))).collect()
     }
 
-    /// The difference between a run of twice the length and one of the length.
-    fn steady(&self, (what, cpus, kernel): Line) -> Result<Count, String> {
+    /// The difference between two runs of different lengths.
+    fn steady(&self, (what, cpus, kernel): Line, settled: bool) -> Result<Count, String> {
         let machine = MACHINES.iter().find(|(n, _)| *n == cpus).expect("a size of the table").1;
         let file = self.folder.join(format!("run-and-sleep-{}-{cpus}-{kernel}.json", what.name()));
         fs::write(&file, load(cpus)).map_err(|e| format!("{}: {e}", file.display()))?;
-        let ms = limit_ms(cpus);
+        let (short, long) = lengths_ms(cpus, settled);
         let of = |ms| self.count(what, &file, cpus, machine, kernel, ms);
-        Ok(of(2 * ms)?.without(of(ms)?))
+        Ok(of(long)?.without(of(short)?))
     }
 
     fn count(
@@ -161,6 +168,12 @@ fn of_run(text: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_settled_count_begins_when_the_tasks_have_drifted_apart() {
+        assert_eq!([4, 64, 1024].map(|cpus| lengths_ms(cpus, false)), [(400, 800), (100, 200), (40, 80)]);
+        assert_eq!([4, 64, 1024].map(|cpus| lengths_ms(cpus, true)), [(400, 800), (400, 500), (200, 240)]);
+    }
 
     #[test]
     fn what_the_tools_print_is_read() {
