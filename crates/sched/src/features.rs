@@ -160,6 +160,7 @@ features! {
     NohzWholeCore "NOHZ_WHOLE_CORE" "The CPU kicked for nohz balancing is on a wholly idle core, if there is one." "find_new_ilb(), v7.3" [0 0 0 0 0 0 0 0 1];
     MisfitIfLarger "MISFIT_IF_LARGER" "A misfit task counts in its group only if the destination is larger than all CPUs of the group." "update_sg_lb_stats(), v7.3" [0 0 0 0 0 0 0 0 1];
     AsymCoreGives "ASYM_CORE_GIVES" "Where CPUs differ in capacity, one whose core is shared or, with clusters, one of the same capacity may give its only task." "sched_balance_find_src_rq(), v7.3" [0 0 0 0 0 0 0 0 1];
+    AsymAbove "ASYM_ABOVE" "If one level knows that CPUs differ in capacity, those above it know it too." "build_sched_domains(), v5.10" [0 0 1 1 1 1 1 1];
     AsymPrefersSibling "ASYM_PREFERS_SIBLING" "Tasks are spread over sibling groups of different capacity too." "sd_init(), v7.3" [0 0 0 0 0 0 0 0 1];
     AsymBeforeCache "ASYM_BEFORE_CACHE" "The order of CPUs counts more than the cache that a process prefers." "can_migrate_llc_task(), llc_balance(), need_active_balance(), v7.3" [0 0 0 0 0 0 0 0 1];
     NiRandom "NI_RANDOM" "Newly idle balancing visits a domain at random, by its recent success." "sched_balance_newidle(), v7.0 and stable 6.1, 6.12" [0 0 0 1 0 0 1 1];

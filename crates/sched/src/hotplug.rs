@@ -160,9 +160,12 @@ impl Sched {
         }
     }
 
+    /// Tunables follow the number of CPUs that are online first: it may have changed since domains were last rebuilt.
+    ///
     /// Kernel: set_rq_offline(), kernel/sched/core.c, rq_offline_fair(), kernel/sched/fair.c, __enable_runtime(),
     /// kernel/sched/rt.c, v6.1, v6.12, v7.2.
     fn set_rq_offline(&mut self, cpu: CpuId, now: Time) {
+        self.update_sysctl();
         if self.kernel.rules.rt_throttle != RtThrottle::FairServer {
             let rq = &mut self.rqs[cpu];
             let (throttled, waiting) = (rq.rt_throttled, rq.rt_queue.len() as u32);
@@ -327,7 +330,23 @@ mod tests {
         });
         expect![[r#"
             v4.13..v6.12: [None, None], then [Some(1), Some(0)]
-            v7.2..v7.3: [None, None], then [None, None]"#]].assert_eq(&found);
+            v7.2..v7.3: [None, None], then [None, None]"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
+    fn tunables_follow_the_cpus_that_are_online_before_another_leaves() {
+        let mut lab = Lab::new("v6.12", "1x1x4");
+        let slice = |lab: &Lab| lab.sched.scaled.base_slice;
+        let mut leave = |cpu| {
+            lab.sched.cpu_deactivate(CpuId(cpu), lab.time());
+            let before = slice(&lab);
+            lab.sched.rebuild_domains();
+            lab.sched.cpu_dying(CpuId(cpu), lab.time());
+            before / 100_000
+        };
+        // Four are online while the first leaves, three while the second does: 0.7 ms, times 3 and times 2.
+        assert_eq!([leave(3), leave(2)], [21, 14]);
     }
 
     /// Two CPUs have tasks of a group whose time the first of them took.
@@ -348,7 +367,8 @@ mod tests {
         });
         expect![[r#"
             v4.13..v6.12: throttled true, then false, weight 512
-            v7.2..v7.3: throttled false, then false, weight 512"#]].assert_eq(&found);
+            v7.2..v7.3: throttled false, then false, weight 512"#]]
+        .assert_eq(&found);
     }
 
     #[test]

@@ -179,14 +179,19 @@ impl Sched {
             CpuMask::of(self.rqs.len(), self.rqs.iter().filter(|(_, rq)| rq.online).map(|(cpu, _)| cpu));
         let counts = self.kernel.has(Feature::LeavingCounts);
         let online = if counts { online.and(&self.topology.housekeeping()) } else { in_domains.clone() };
-        self.domains = Domains::build_beside(&self.topology, &self.kernel, &in_domains, &online);
+        self.domains = self.domains.rebuild(&self.topology, &self.kernel, &in_domains, &online);
         self.keep_group_sums();
-        self.scaled = Scaled::new(&self.kernel.tunables, self.nr_online());
+        self.update_sysctl();
         self.leaving.clear();
         for cpu in in_domains.iter() {
             self.update_cpu_capacity(cpu);
         }
         self.after_rebuild();
+    }
+
+    /// Kernel: update_sysctl(), kernel/sched/fair.c, v6.12.
+    pub(crate) fn update_sysctl(&mut self) {
+        self.scaled = Scaled::new(&self.kernel.tunables, self.nr_online());
     }
 
     /// Number of online CPUs.

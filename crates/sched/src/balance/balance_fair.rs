@@ -173,6 +173,7 @@ mod tests {
         expect![[r#"
             v4.13..v6.10: 3 ms, then b
             v6.12: 0 ms, then b
-            v7.2..v7.3: 3 ms, then a"#]].assert_eq(&by_kernel("+NO_NI_RANDOM", after));
+            v7.2..v7.3: 3 ms, then a"#]]
+        .assert_eq(&by_kernel("+NO_NI_RANDOM", after));
     }
 }

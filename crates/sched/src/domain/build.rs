@@ -34,13 +34,31 @@ impl Domains {
     ///
     /// Kernel: build_sched_domains(), kernel/sched/topology.c, v6.12.
     pub fn build(topology: &Topology, kernel: &Kernel, active: &CpuMask) -> Domains {
-        Domains::build_beside(topology, kernel, active, active)
+        Domains::build_as(topology, kernel, active, active, false)
     }
 
-    /// The same while CPUs that are not active any more are still online: the intervals of domains count them.
+    /// The domains that replace these, while CPUs that are not active any more may still be online: the intervals of domains
+    /// count them.
     ///
     /// Kernel: sd_init(), kernel/sched/topology.c, v6.12.
-    pub fn build_beside(topology: &Topology, kernel: &Kernel, active: &CpuMask, online: &CpuMask) -> Domains {
+    pub fn rebuild(
+        &self,
+        topology: &Topology,
+        kernel: &Kernel,
+        active: &CpuMask,
+        online: &CpuMask,
+    ) -> Domains {
+        let again = nr_nodes(topology, &self.span) > 1;
+        Domains::build_as(topology, kernel, active, online, again)
+    }
+
+    fn build_as(
+        topology: &Topology,
+        kernel: &Kernel,
+        active: &CpuMask,
+        online: &CpuMask,
+        again: bool,
+    ) -> Domains {
         let nr_cpus = topology.nr_cpus();
         let capacity = capacity_orig(topology, kernel, active);
         let whole = levels(topology, kernel, online);
@@ -56,7 +74,7 @@ impl Domains {
         });
 
         let scale = PerCpu::new(nr_cpus, |cpu| u64::from(topology.cpu(cpu).capacity));
-        let asymmetry = Asymmetry::new(kernel, &scale, active, &levels);
+        let asymmetry = Asymmetry::new(kernel, &scale, active, &levels, again);
         let mut trees = PerCpu::new(nr_cpus, |cpu| {
             let mut tree = Vec::new();
             if active.contains(cpu) {
@@ -89,7 +107,7 @@ impl Domains {
             span: active.clone(),
             ..Domains::default()
         };
-        let nr_nodes = topology.nodes().iter().filter(|node| node.intersects(active)).count();
+        let nr_nodes = nr_nodes(topology, active);
         let (mut llcs, mut own) = (BTreeMap::new(), BTreeMap::new());
         for cpu in active.iter() {
             let mut tree = core::mem::take(&mut trees[cpu]);
@@ -104,24 +122,32 @@ impl Domains {
         domains
     }
 
-    /// A domain with all capacities that is not an LLC has its own shared state, unless it consists of nodes.
+    /// A domain with all capacities that is not an LLC has its own shared state, unless it consists of nodes. Both kinds take
+    /// what was allocated for their first CPU that the other kind has not taken, but a lone CPU's LLC takes what that CPU's
+    /// domain with all capacities has taken, so other CPUs find another.
     ///
-    /// Kernel: claim_asym_sched_domain_shared(), kernel/sched/topology.c, v7.2.
+    /// Kernel: claim_asym_sched_domain_shared(), init_sched_domain_shared(), kernel/sched/topology.c, v7.2.
     fn share_by_asymmetry(&mut self, active: &CpuMask) {
         let mut spans = BTreeMap::new();
+        let mut taken_by_llc = BTreeMap::new();
         for cpu in active.iter() {
             let Some(id) = self.per_cpu[cpu].asym_cpucapacity else { continue };
+            let llc = self.per_cpu[cpu].llc;
             let sd = &mut self.sds[id.0 as usize];
-            if self.per_cpu[cpu].llc == Some(id) || sd.flags.has(SdFlags::NUMA) {
+            if llc == Some(id) || sd.flags.has(SdFlags::NUMA) {
                 continue;
             }
-            let first = sd.span.first().expect("a span is not empty");
+            let Some(first) = sd.span.iter().find(|at| taken_by_llc.get(at) != Some(&true)) else { continue };
+            taken_by_llc.insert(first, false);
             let shared = *spans.entry(first).or_insert_with(|| {
                 self.shared.push(SharedDomain::default());
                 SharedId(self.shared.len() as u32 - 1)
             });
             sd.shared = Some(shared);
             self.per_cpu[cpu].balance_shared = Some(shared);
+            let free = |at: &CpuId| taken_by_llc.get(at) != Some(&false);
+            let llc = llc.and_then(|llc| self.sds[llc.0 as usize].span.iter().find(free));
+            taken_by_llc.insert(llc.unwrap_or(cpu), true);
         }
     }
 
@@ -184,6 +210,11 @@ impl Domains {
     }
 }
 
+/// How many nodes have some of these CPUs.
+fn nr_nodes(topology: &Topology, cpus: &CpuMask) -> usize {
+    topology.nodes().iter().filter(|node| node.intersects(cpus)).count()
+}
+
 fn no_domain(cpu: CpuId) -> Shortcuts {
     Shortcuts { llc_size: 1, llc_id: u32::from(cpu.0), share_id: u32::from(cpu.0), ..Shortcuts::default() }
 }
@@ -195,7 +226,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use expect_test::{Expect, expect};
-    use schedlab_topology::CpuId;
+    use schedlab_topology::{CpuId, CpuMask};
 
     use crate::drawing::{by_kernel, machine};
     use crate::{Domains, Kernel, SdFlags, SgId};
@@ -280,6 +311,34 @@ mod tests {
         // A single cache, and domains that consist of nodes.
         assert_eq!(shares("1x1x8:capacity=0-3/400"), "v4.13..v7.3: own false, one true, caches 1");
         assert_eq!(shares("2x1x4:capacity=0-3/400"), "v4.13..v7.3: own false, one false, caches 2");
+    }
+
+    #[test]
+    fn a_cpu_that_is_alone_in_its_cache_has_its_own_state_for_all_capacities() {
+        let topology = machine("1x2x4:capacity=0-3/400");
+        let kernel = Kernel::parse("v7.2").unwrap();
+        let shared = |cpus: &[u16]| {
+            let active = CpuMask::of(8, cpus.iter().map(|&cpu| CpuId(cpu)));
+            let domains = Domains::build(&topology, &kernel, &active);
+            let of = |cpu: u16| domains.per_cpu[CpuId(cpu)].balance_shared;
+            cpus.iter().map(|&cpu| of(cpu) == of(4)).collect::<Vec<_>>()
+        };
+        assert_eq!(shared(&[0, 1, 4, 5]), [true, true, true, true]);
+        assert_eq!(shared(&[0, 4, 5]), [false, true, true]);
+    }
+
+    #[test]
+    fn nodes_hide_in_v5_10_that_cpus_differ_until_domains_are_built_again() {
+        let topology = machine("2x1x4:capacity=0-3/600");
+        let found = ["v5.5", "v5.10", "v5.18"].map(|kernel| {
+            let (kernel, all) = (Kernel::parse(kernel).unwrap(), topology.in_domains());
+            let first = Domains::build(&topology, &kernel, &all);
+            let second = first.rebuild(&topology, &kernel, &all, &all);
+            let one = Domains::build(&topology, &kernel, &CpuMask::of(8, (0..4).map(CpuId)));
+            let third = one.rebuild(&topology, &kernel, &all, &all);
+            [&first, &second, &third].map(|domains| domains.per_cpu[CpuId(0)].asym_cpucapacity.is_some())
+        });
+        assert_eq!(found, [[false, false, false], [false, true, false], [true, true, true]]);
     }
 
     #[test]

@@ -106,12 +106,15 @@ pub(super) struct Asymmetry {
 impl Asymmetry {
     /// Sorts the CPUs that take part by capacity.
     ///
-    /// Kernel: asym_cpu_capacity_scan(), v6.12; asym_cpu_capacity_level(), v5.5.
+    /// After domains of several nodes, levels of nodes look like the whole machine (`again`).
+    ///
+    /// Kernel: asym_cpu_capacity_scan(), v6.12; asym_cpu_capacity_level(), v5.5, v5.10; sched_domains_curr_level, v5.10.
     pub(super) fn new(
         kernel: &Kernel,
         capacity: &PerCpu<u64>,
         active: &CpuMask,
         levels: &[Level],
+        again: bool,
     ) -> Asymmetry {
         let mut by_capacity = BTreeMap::<u64, CpuMask>::new();
         for cpu in active.iter() {
@@ -123,6 +126,8 @@ impl Asymmetry {
         // The last level on which some CPU first sees a larger one. Levels of nodes all look like the node itself
         // here: the kernel has not yet set which of them is meant.
         let mut level = None;
+        let nodes = levels.iter().position(|rung| rung.flags.has(SdFlags::NUMA));
+        let nodes = nodes.filter(|_| again && kernel.has(Feature::AsymAbove));
         for cpu in active.iter() {
             let mut largest = capacity[cpu];
             let below = levels.iter().enumerate().take_while(|(_, rung)| !rung.flags.has(SdFlags::NUMA));
@@ -132,6 +137,9 @@ impl Asymmetry {
                     largest = max;
                     level = level.max(Some(i));
                 }
+            }
+            if by_capacity.last_key_value().is_some_and(|(&max, _)| max > largest) {
+                level = level.max(nodes);
             }
         }
         let unseen = kernel.rules.asym_domains == AsymDomains::Level && level.is_none();
@@ -153,7 +161,7 @@ impl Asymmetry {
         }
         for i in 0..tree.len() {
             let flags = match kernel.rules.asym_domains {
-                AsymDomains::Level if self.level == Some(i) => SdFlags::ASYM_CPUCAPACITY,
+                AsymDomains::Level if self.is_marked(kernel, i) => SdFlags::ASYM_CPUCAPACITY,
                 AsymDomains::Level => continue,
                 AsymDomains::Span => self.classify(&tree[i].span),
             };
@@ -170,6 +178,11 @@ impl Asymmetry {
                 }
             }
         }
+    }
+
+    /// Form [`AsymDomains::Level`]: whether a level gets the flag.
+    fn is_marked(&self, kernel: &Kernel, i: usize) -> bool {
+        self.level.is_some_and(|level| i == level || i > level && kernel.has(Feature::AsymAbove))
     }
 
     fn classify(&self, span: &CpuMask) -> SdFlags {
