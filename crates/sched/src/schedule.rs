@@ -63,13 +63,13 @@ impl Sched {
         self.has_come(cpu);
         let clock = self.schedule_clock(cpu, now);
         self.update_rq_clock(cpu, clock);
-        let mut voluntary = false;
-        let mut delayed = false;
-        if let (Curr::Task(task), Deactivate::Sleep(_) | Deactivate::Exit) = (prev, how) {
-            voluntary = true;
-            delayed = !self.block_task(task, how, clock);
+        let leaves = prev.task().filter(|_| matches!(how, Deactivate::Sleep(_) | Deactivate::Exit));
+        if let Some(task) = leaves {
+            self.block_task(task, how, clock);
         }
         let reason = self.pick_and_switch(cpu, now);
+        // The pick may have completed the dequeue that was delayed.
+        let delayed = leaves.is_some_and(|task| self.task(task).se.sched_delayed);
         let next = self.rqs[cpu].curr;
         self.chosen(cpu, prev, next);
         self.rqs[cpu].push_queued = next != prev || !self.kernel.has(Feature::IdleShortcut);
@@ -77,7 +77,14 @@ impl Sched {
         if next == Curr::Idle {
             self.nohz_run_idle_balance(cpu, now);
         }
-        Switched { prev, next, reason, voluntary, preempted: how == Deactivate::Preempted, delayed }
+        Switched {
+            prev,
+            next,
+            reason,
+            voluntary: leaves.is_some(),
+            preempted: how == Deactivate::Preempted,
+            delayed,
+        }
     }
 
     /// A CPU that was about to go idle does not count as idle if it has something to run.
@@ -122,7 +129,7 @@ impl Sched {
     }
 
     /// Kernel: try_to_block_task(), block_task(), kernel/sched/core.c, v6.12.
-    fn block_task(&mut self, task: TaskId, how: Deactivate, now: Time) -> bool {
+    fn block_task(&mut self, task: TaskId, how: Deactivate, now: Time) {
         let special = how == Deactivate::Exit;
         let entry = self.task_mut(task);
         entry.state = match how {
@@ -132,7 +139,7 @@ impl Sched {
         if special {
             self.sched_cache_exit(task);
         }
-        self.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now)
+        self.deactivate(task, DequeueFlags { sleep: true, special, ..DequeueFlags::default() }, now);
     }
 
     /// Picks until a task that can run is found, and switches to it. A CPU without such a task looks for work, and
@@ -571,6 +578,7 @@ mod tests {
 
     use expect_test::expect;
     use schedlab_topology::CpuId;
+    use schedlab_units::Duration;
 
     use super::Deactivate;
     use crate::drawing::{NOW, by_kernel, draw};
@@ -601,6 +609,23 @@ mod tests {
             v4.13..v6.10: true
             v6.12..v7.3: false"#]]
         .assert_eq(&by_kernel("", told));
+    }
+
+    /// The second sleeper is not owed anything either, but the pick finds nothing else and dequeues both.
+    #[test]
+    fn a_sleeper_that_the_pick_dequeues_is_no_longer_delayed() {
+        let delayed = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let sleep = Deactivate::Sleep(TaskState::Interruptible);
+            let mut after = |ms: u64| drawn.sched.schedule(CpuId(0), sleep, NOW + Duration::millis(ms));
+            let (first, second) = (after(4), after(20));
+            assert_eq!((second.next, second.voluntary), (Curr::Idle, true));
+            alloc::format!("{} {}", first.delayed, second.delayed)
+        };
+        expect![[r#"
+            v4.13..v6.10: false false
+            v6.12..v7.3: true false"#]]
+        .assert_eq(&by_kernel("", delayed));
     }
 
     /// Whether a group without run time gets some when one of its tasks takes over: the task's own group, or one above

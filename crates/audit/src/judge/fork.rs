@@ -18,6 +18,7 @@ use crate::report::listener::Listener;
 use crate::report::verdict::{Answer, Choice, Decision, Verdict};
 use crate::unknown::Shadow;
 use crate::unknown::about::Reading;
+use crate::unknown::delayed_dequeue;
 use crate::unknown::idle_stamp;
 use crate::unknown::imbalance_mark;
 use crate::unknown::in_motion;
@@ -119,6 +120,10 @@ impl<S: Listener> Audit<S> {
         }
         verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_fork(fork, &verdict.ours));
         self.give(verdict);
+        // A CPU that looks for work has dequeued its last task; this one may be queued before that one is switched out.
+        if self.shadow.runtime_told && self.tries(delayed_dequeue::LEFT_ALREADY) {
+            self.shadow.leaves_early(target, &self.pairing, now);
+        }
         let before = running::before(&self.shadow, target, task);
         self.shadow.no_other_stopper(task, target, now);
         let preempt = self.shadow.sched.apply_fork(task, target, now);

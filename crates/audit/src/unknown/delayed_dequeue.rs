@@ -58,6 +58,14 @@ impl Shadow {
         }
     }
 
+    /// The running task of a CPU has left its queue, if leaving is its next action. Only a recording with charges shows
+    /// that.
+    pub fn leaves_early(&mut self, cpu: CpuId, pairing: &Pairing, now: Time) {
+        if let Some((task, state)) = self.is_leaving(cpu, pairing, now) {
+            self.leave_early(task, cpu, state, now);
+        }
+    }
+
     /// A task leaves its queue before its switch event. Its CPU picks another task and so dequeues delayed sleepers
     /// that come first.
     pub fn leave_early(&mut self, task: TaskId, cpu: CpuId, state: TaskState, now: Time) {
