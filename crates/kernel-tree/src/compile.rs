@@ -118,8 +118,8 @@ fn plain_flags(build: &Build<'_>) -> Vec<String> {
 /// The flags of one file alone.
 fn own_flags(source: &str) -> &'static [&'static str] {
     match source {
-        // It measures its searches and passes with a clock of its own, which up to 6.2 it also reads by `cpu_clock()`.
-        "kernel/sched/fair.c" => &["-Dsched_clock_cpu=lab_fair_clock_cpu", "-Dsched_clock=lab_fair_clock"],
+        // It measures its searches and newidle passes by the clock.
+        "kernel/sched/fair.c" => &["-include", "asm/fair_clock.h"],
         _ => &[],
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use schedlab_topology::{CpuId, CpuMask};
 
 use crate::kernel::words_of;
+use crate::raw::Prices;
 use crate::{GroupId, Kernel, KernelTask};
 
 /// Something that a call did or examined, in order.
@@ -207,10 +208,9 @@ impl Kernel {
         self.raw.lab_stopper_works(self.at(cpu)) != 0
     }
 
-    /// Costs of examining another CPU in a search and in balancing, and of a balance pass, ns: the fair class measures
-    /// itself with a clock that counts them.
-    pub fn set_prices(&mut self, look: u64, balance_look: u64, balance: u64) {
-        self.raw.lab_prices(look as c_int, balance_look as c_int, balance as c_int);
+    /// Sets how long the work of the fair class takes by the clock with which it measures itself.
+    pub fn set_prices(&mut self, prices: &Prices) {
+        self.raw.lab_set_prices(prices);
     }
 
     /// The balance softirq.

@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Every file, by its name below the overlay's folder.
-pub(crate) const FILES: [(&str, &str); 49] = files![
+pub(crate) const FILES: [(&str, &str); 50] = files![
     "arch/Kconfig",
     "arch/Kconfig.debug",
     "arch/schedlab.config",
@@ -18,6 +18,7 @@ pub(crate) const FILES: [(&str, &str); 49] = files![
     "asm/asm/cmpxchg.h",
     "asm/asm/current.h",
     "asm/asm/elf.h",
+    "asm/asm/fair_clock.h",
     "asm/asm/irq.h",
     "asm/asm/irqflags.h",
     "asm/asm/linkage.h",

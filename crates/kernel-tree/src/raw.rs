@@ -31,6 +31,23 @@ pub(crate) struct Event {
     pub(crate) c: c_int,
 }
 
+/// How long the work of the fair class takes by the clock with which it measures its searches and newidle passes, ns.
+/// `struct lab_prices`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Prices {
+    /// Looking at another CPU in a search.
+    pub scan_cpu: c_int,
+    /// A balance pass.
+    pub pass: c_int,
+    /// Looking at a CPU in a pass.
+    pub pass_cpu: c_int,
+    /// Moving a task.
+    pub pass_task: c_int,
+    /// The update of blocked averages before the passes.
+    pub blocked_update: c_int,
+}
+
 /// Words of state, as in `lab.h`.
 pub(crate) const WORDS: usize = 44;
 /// Words of a mask of CPUs: 256 of them.
@@ -128,7 +145,7 @@ functions! {
     lab_yields: fn(cpu: c_int);
     lab_freq_scale: fn(cpu: c_int, scale: u64);
     lab_idle_state: fn(cpu: c_int, exit_ns: i64);
-    lab_prices: fn(look: c_int, balance_look: c_int, balance: c_int);
+    lab_set_prices: fn(prices: *const Prices);
     lab_past_cpu: fn(cpu: c_int, idle_stamp: u64, next_balance: u64, idle_scan: u64, balance_scan: u64, idle_cores: c_int);
     lab_past_domain: fn(cpu: c_int, level: c_int, last_balance: u64, interval: u64, newidle_cost: u64, decayed: u64) -> c_int;
     lab_group_idle: fn(group: c_int, idle: c_int) -> c_int;

@@ -20,7 +20,9 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use schedlab_kernel_tree::{Curr as KernelCurr, Error, How, Kernel as Library, KernelTask, Library as Built};
+use schedlab_kernel_tree::{
+    Curr as KernelCurr, Error, How, Kernel as Library, KernelTask, Library as Built, Prices,
+};
 
 pub use follow::Followed;
 pub use schedlab_kernel_tree::guarded;
@@ -52,6 +54,18 @@ pub struct TreeSched {
     /// The library's numbers of processes, by the engine's; none without cache-aware balancing, which alone reads them.
     processes: Option<BTreeMap<u32, u32>>,
     heart: Heart,
+}
+
+/// What the library charges its own work with.
+fn prices(took: &Took) -> Prices {
+    let int = |ns: u64| i32::try_from(ns).unwrap_or(i32::MAX);
+    Prices {
+        scan_cpu: int(took.scan_cpu),
+        pass: int(took.pass),
+        pass_cpu: int(took.pass_cpu),
+        pass_task: int(took.pass_task),
+        blocked_update: int(took.blocked_update),
+    }
 }
 
 /// How far our rules followed, for owners of the tree.
@@ -100,7 +114,7 @@ impl TreeSched {
         if !kernel.set_preempt(model) {
             return Err(format!("Linux {} refuses preempt={model}", kernel.release()));
         }
-        kernel.set_prices(took.scan_cpu, took.pass_cpu, took.blocked_update);
+        kernel.set_prices(&prices(&took));
         let sched_cache = nearest.has(Feature::SchedCache);
         kernel.set_sched_cache(sched_cache);
         let mut rules = Sched::new(topology, nearest, took, seed);
@@ -152,8 +166,7 @@ impl TreeSched {
 
     /// Sets the prices by which the library measures its work to those of the CPU that acts next.
     fn measures(&mut self) {
-        let Took { scan_cpu, pass_cpu, blocked_update, .. } = self.rules.took;
-        self.library.set_prices(scan_cpu, pass_cpu, blocked_update);
+        self.library.set_prices(&prices(&self.rules.took));
     }
 
     fn of(&self, cpu: CpuId) -> &OfCpu {

@@ -49,57 +49,74 @@ void lab_note_ipi(int cpu, int call)
 unsigned int lab_call, lab_looked_at, lab_last_look[NR_CPUS];
 short lab_looks[NR_CPUS];
 unsigned long lab_freq_scales[NR_CPUS] = { [0 ... NR_CPUS - 1] = 1024 };
-static unsigned int look_ns, look_ns_balance, call_ns_balance, spent;
+static struct lab_prices prices;
 
-void lab_prices(int look, int balance_look, int balance)
-{
-	look_ns = look;
-	look_ns_balance = balance_look;
-	call_ns_balance = balance;
-}
+void lab_set_prices(const struct lab_prices *these) { prices = *these; }
 
 static void begin_looking(void)
 {
-	lab_last_look[lab_cpu] = ++lab_call;
+	lab_call++;
 	lab_looked_at = 0;
 }
 
-/* The clock that the fair class measures its own work by: what it looked at has taken time. In schedule() only newly idle
- * passes read it, when they begin and after each domain. Other looks are no part of a pass: at siblings on the way to
- * idle, at CPUs where a timer could go. */
-static int in_schedule, pass_from;
-
-/* Tells at which CPUs this call has looked since the first `from` of them, a word of 32 CPUs at a time. */
-static void note_looks(int from)
+/* Notes which CPUs were looked at, a word of 32 CPUs at a time. */
+static void note_looks(void)
 {
 	unsigned int words[(NR_CPUS + 31) / 32] = {}, i;
 
-	for (i = from; i < lab_looked_at; i++)
+	for (i = 0; i < lab_looked_at; i++)
 		words[lab_looks[i] / 32] |= 1u << lab_looks[i] % 32;
 	for (i = 0; i < ARRAY_SIZE(words); i++)
 		if (words[i])
 			note(LAB_E_LOOKED, i, words[i], 0);
-	note(LAB_E_SCAN, lab_looked_at - from, 0, 0);
+	note(LAB_E_SCAN, lab_looked_at, 0, 0);
 }
 
-u64 lab_fair_clock_cpu(int cpu)
-{
-	static unsigned int passed;
-	unsigned int looked_at;
+/* Newidle passes of the present call of schedule(). */
+static bool in_passes;
+static unsigned int passes_ns, moved;
 
-	if (pass_from < 0)
-		pass_from = passed = lab_looked_at;
-	if (in_schedule && passed < lab_looked_at) {
-		note_looks(passed);
-		passed = lab_looked_at;
+/* A newidle pass is over, if there was one. The next one looks at the same CPUs again. */
+static void end_pass(void)
+{
+	if (!lab_looked_at)
+		return;
+	/* From 5.16 on the first includes the update of blocked averages. */
+	if (!passes_ns && AT_LEAST(5, 16))
+		passes_ns = prices.blocked_update;
+	passes_ns += prices.pass + lab_looked_at * prices.pass_cpu + moved * prices.pass_task;
+	note_looks();
+	begin_looking();
+	moved = 0;
+}
+
+static bool contains(const char *name, const char *part)
+{
+	int i;
+
+	for (; *name; name++) {
+		for (i = 0; part[i] && name[i] == part[i]; i++)
+			;
+		if (!part[i])
+			return true;
 	}
-	looked_at = lab_looked_at - pass_from;
-	return lab_now_ns + (looked_at ? spent + looked_at * (spent ? look_ns_balance : look_ns) : 0);
+	return false;
 }
 
-unsigned long long lab_fair_clock(void)
+/* The clock that the fair class measures its own work by. In schedule() looks are part of a newidle pass only between two
+ * readings in newidle_balance(): others are at siblings on the way to idle, or at CPUs where a timer could go. */
+unsigned long long lab_fair_clock(const char *function)
 {
-	return lab_fair_clock_cpu(lab_cpu);
+	if (contains(function, "select_idle"))
+		return lab_now_ns + lab_looked_at * prices.scan_cpu;
+	if (!contains(function, "newidle"))
+		return lab_now_ns;
+	if (in_passes)
+		end_pass();
+	else
+		begin_looking();
+	in_passes = true;
+	return lab_now_ns + passes_ns;
 }
 
 /* ---- lines: who had a lock's line last, and which lines are of atomics ---- */
@@ -201,11 +218,9 @@ static int select_fair(SELECT_ARGS)
 
 	if (forced >= 0)
 		return forced;
-	lab_call++;
-	lab_looked_at = pass_from = 0;
-	spent = 0;
+	begin_looking();
 	to = fair_select(SELECT_PASS);
-	note_looks(0);
+	note_looks();
 	if (to < 0 || to >= lab_machine.cpus)
 		lab_fatal((char *)fair_select + 1, "select_task_rq_fair() chose CPU %d of %d for task %d, which was on CPU %d", to,
 			  lab_machine.cpus, id_of(p), cpu);
@@ -218,6 +233,7 @@ static int select_fair(SELECT_ARGS)
 
 static void migrates(struct task_struct *p, int to)
 {
+	moved++;
 	note(LAB_E_MIGRATED, id_of(p), task_cpu(p), to);
 }
 static void migrate_fair(struct task_struct *p, int to)
@@ -509,10 +525,8 @@ int lab_schedule(int cpu, int how)
 	lab_rcu_flush();
 	spins = 0;
 	lab_enter(cpu);
-	begin_looking();
-	spent = call_ns_balance;
-	pass_from = -1;
-	in_schedule = 1;
+	in_passes = false;
+	passes_ns = moved = 0;
 	p = lab_current;
 	if (is_idle_task(p)) {
 		lab_tick_stopped[cpu] = lab_tick_stopped[cpu] && !cpu_rq(cpu)->nr_running;
@@ -529,7 +543,6 @@ int lab_schedule(int cpu, int how)
 	}
 	lab_settle();
 	lab_idles();
-	in_schedule = 0;
 	if (p != lab_current && (how == SLEEPS || how == SLEEPS_DEEP)) {
 #if AT_LEAST(6, 12)
 		delayed = p->se.sched_delayed;
@@ -549,10 +562,9 @@ void lab_balance(int cpu)
 {
 	lab_enter(cpu);
 	begin_looking();
-	spent = call_ns_balance;
-	pass_from = 0;
+	lab_last_look[cpu] = lab_call;
 	lab_softirq(cpu);
-	note_looks(0);
+	note_looks();
 }
 
 /* The current task offers its CPU to others, but does not yet call schedule(). */

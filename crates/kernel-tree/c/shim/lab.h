@@ -101,7 +101,8 @@ void lab_balance(int cpu);                          /* the softirq */
 void lab_yields(int cpu);                           /* but does not call schedule() yet */
 void lab_freq_scale(int cpu, lab_u64 scale);
 void lab_idle_state(int cpu, long long exit_ns);    /* negative: awake */
-void lab_prices(int look, int balance_look, int balance);
+struct lab_prices { int scan_cpu, pass, pass_cpu, pass_task, blocked_update; }; /* ns */
+void lab_set_prices(const struct lab_prices *these);
 void lab_past_cpu(int cpu, lab_u64 idle_stamp, lab_u64 next_balance, lab_u64 idle_scan, lab_u64 balance_scan,
 		  int idle_cores);
 int lab_past_domain(int cpu, int level, lab_u64 last_balance, lab_u64 interval, lab_u64 newidle_cost, lab_u64 decayed);
