@@ -61,6 +61,7 @@ mod pelt;
 pub mod pick;
 mod preempt;
 mod prio_changed;
+mod put_prev_set_next;
 mod reason;
 mod resched;
 mod reweight;
