@@ -266,6 +266,17 @@ impl Kernel {
         self.raw.lab_nice(self.at(cpu), task.0 as c_int, nice.into());
     }
 
+    /// Before a task that was forked and not yet woken gets attributes of its own: it has no average that a change of its
+    /// weight takes off a queue.
+    pub fn forget_average(&mut self, task: KernelTask) {
+        self.raw.lab_forget_average(task.0 as c_int);
+    }
+
+    /// After that: it begins with the load average of its weight, `init_entity_runnable_average()`.
+    pub fn begin_average(&mut self, task: KernelTask) {
+        self.raw.lab_begin_average(task.0 as c_int);
+    }
+
     /// `sched_setattr()`: `policy` by the kernel's number; a nice value, or the priority of FIFO and RR; ns for DEADLINE.
     ///
     /// # Errors

@@ -213,7 +213,9 @@ impl Scheduler for TreeSched {
             inherits.map_or((Policy::Normal, 0, TgId::ROOT), |p| (p.policy, p.nice, p.tg));
         let mask = inherits.map(|parent| parent.allowed.clone());
         if (policy, nice) != (spec.policy, spec.nice) || spec.slice.is_some() {
+            self.library.forget_average(number(task));
             self.attributes(task, spec.policy, spec.nice, spec.slice.unwrap_or(0));
+            self.library.begin_average(number(task));
         }
         if tg != spec.tg {
             self.library.move_to_group(cpu, number(task), group(spec.tg));

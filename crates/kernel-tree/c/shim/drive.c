@@ -333,6 +333,18 @@ void lab_nice(int cpu, int id, int nice)
 	preempt_count_sub(1);
 }
 
+/* A forked task gets attributes of its own, as if the task that forked it had had them. reweight_entity() takes its
+ * average off the queue, where a new one is not yet. */
+void lab_forget_average(int id)
+{
+	memset(&lab_task(id)->se.avg, 0, sizeof(struct sched_avg));
+}
+
+void lab_begin_average(int id)
+{
+	init_entity_runnable_average(&lab_task(id)->se);
+}
+
 int lab_policy(int cpu, int id, int policy, int nice_or_prio, u64 runtime, u64 deadline, u64 period)
 {
 	struct sched_attr attr = {

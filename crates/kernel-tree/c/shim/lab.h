@@ -60,6 +60,8 @@ void lab_join_process(int task, int process);       /* as of fork() or exec(); p
 int lab_sched_cache(int on);                        /* cache-aware balancing; 0: this kernel has none */
 void lab_exiting(int task);
 void lab_nice(int cpu, int task, int nice);
+void lab_forget_average(int task);
+void lab_begin_average(int task);
 int lab_policy(int cpu, int task, int policy, int nice_or_prio, lab_u64 runtime, lab_u64 deadline, lab_u64 period);
 int lab_group(int parent, lab_u64 shares);          /* its number, or -1 */
 void lab_group_shares(int group, lab_u64 shares);
