@@ -124,9 +124,11 @@ unsigned long long lab_fair_clock(const char *function)
 static struct line { unsigned long at; short last, of, tg, atomic; } lines[LINES];
 static int natomics;
 
+/* Which variables share a line differs between this library and a kernel, where static keys are code. So each has a line. */
 static struct line *line_of(const void *p)
 {
-	unsigned long at = (unsigned long)p >> 6, i = (at * 0x9E3779B97F4A7C15ul) >> 50;
+	unsigned long at = lab_is_variable(p) ? (unsigned long)p : (unsigned long)p >> 6;
+	unsigned long i = (at * 0x9E3779B97F4A7C15ul) >> 50;
 
 	while (lines[i].at && lines[i].at != at)
 		i = (i + 1) & (LINES - 1);

@@ -68,12 +68,17 @@ static bool is_priced(const void *p)
 	return (char *)p >= arena + ARENA - priced_used && (char *)p < arena + ARENA;
 }
 
-/* Variables of the kernel, and memory that it has allocated. */
-bool lab_is_unpriced(const void *p)
+bool lab_is_variable(const void *p)
 {
 	extern char __lab_vars_start[], __lab_vars_end[];
 
-	return ((char *)p >= arena && (char *)p < arena + arena_used) || ((char *)p >= __lab_vars_start && (char *)p < __lab_vars_end);
+	return (char *)p >= __lab_vars_start && (char *)p < __lab_vars_end;
+}
+
+/* Variables of the kernel, and memory that it has allocated. */
+bool lab_is_unpriced(const void *p)
+{
+	return ((char *)p >= arena && (char *)p < arena + arena_used) || lab_is_variable(p);
 }
 
 void lab_free(const void *q)

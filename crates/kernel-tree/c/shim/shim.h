@@ -31,6 +31,7 @@ struct task_group *lab_task_group(int group);
 
 void *lab_alloc(unsigned long n);
 void *lab_alloc_priced(unsigned long n);
+bool lab_is_variable(const void *p);
 bool lab_is_unpriced(const void *p);
 void lab_free(const void *p);
 void lab_memory_reset(void);
