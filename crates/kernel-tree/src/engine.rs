@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use schedlab_topology::{CpuId, CpuMask};
 
-use crate::kernel::words_of;
+use crate::kernel::{group_number, words_of};
 use crate::raw::Prices;
 use crate::{GroupId, Kernel, KernelTask};
 
@@ -150,11 +150,18 @@ impl Kernel {
         self.raw.lab_left(task.0 as c_int);
     }
 
-    /// A task forks another on a CPU, whatever runs there; without a parent, task 1 forks it.
-    pub fn fork_of(&mut self, cpu: CpuId, kthread: bool, parent: Option<KernelTask>) -> KernelTask {
+    /// A task forks another into a group on a CPU, whatever runs there; without a parent, task 1 forks it.
+    pub fn fork_of(
+        &mut self,
+        cpu: CpuId,
+        kthread: bool,
+        parent: Option<KernelTask>,
+        group: Option<GroupId>,
+    ) -> KernelTask {
         let task = KernelTask(self.tasks);
         let parent = parent.map_or(-1, |parent| parent.0 as c_int);
-        self.raw.lab_fork_of(self.at(cpu), task.0 as c_int, kthread.into(), parent);
+        let group = group_number(group);
+        self.raw.lab_fork_of(self.at(cpu), task.0 as c_int, kthread.into(), parent, group);
         self.tasks += 1;
         task
     }

@@ -386,7 +386,7 @@ pub(crate) fn words_of(mask: &CpuMask) -> [u64; MASK_WORDS] {
     words
 }
 
-fn group_number(group: Option<GroupId>) -> c_int {
+pub(crate) fn group_number(group: Option<GroupId>) -> c_int {
     group.map_or(-1, |group| group.0 as c_int)
 }
 

@@ -135,7 +135,7 @@ functions! {
     lab_note: fn(on: c_int);
     lab_exec_of: fn(cpu: c_int) -> c_int;
     lab_stopper_works: fn(cpu: c_int) -> c_int;
-    lab_fork_of: fn(cpu: c_int, task: c_int, kthread: c_int, parent: c_int);
+    lab_fork_of: fn(cpu: c_int, task: c_int, kthread: c_int, parent: c_int, group: c_int);
     lab_sleeps: fn(task: c_int);
     lab_is_stopper: fn(cpu: c_int, task: c_int);
     lab_recent_cpu: fn(task: c_int, cpu: c_int);

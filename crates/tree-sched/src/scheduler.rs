@@ -203,22 +203,18 @@ impl Scheduler for TreeSched {
             return task;
         }
         let cpu = parent.map_or(entry.cpu, |parent| self.tasks[parent.index()].cpu);
-        self.library.fork_of(cpu, spec.kthread, parent.map(number));
+        self.library.fork_of(cpu, spec.kthread, parent.map(number), group(spec.tg));
         self.join_process(task, spec.process);
         entry.cpu = cpu;
         self.tasks.push(entry);
         // Attributes that it does not inherit from its parent, or from task 1.
         let inherits = parent.map(|parent| &self.tasks[parent.index()]);
-        let (policy, nice, tg) =
-            inherits.map_or((Policy::Normal, 0, TgId::ROOT), |p| (p.policy, p.nice, p.tg));
+        let (policy, nice) = inherits.map_or((Policy::Normal, 0), |p| (p.policy, p.nice));
         let mask = inherits.map(|parent| parent.allowed.clone());
         if (policy, nice) != (spec.policy, spec.nice) || spec.slice.is_some() {
             self.library.forget_average(number(task));
             self.attributes(task, spec.policy, spec.nice, spec.slice.unwrap_or(0));
             self.library.begin_average(number(task));
-        }
-        if tg != spec.tg {
-            self.library.move_to_group(cpu, number(task), group(spec.tg));
         }
         let all = spec.allowed.weight() == self.cpus.len();
         if mask.map_or(!all, |mask| mask != spec.allowed) {

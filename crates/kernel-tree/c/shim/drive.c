@@ -463,6 +463,12 @@ struct task_group *lab_task_group(int group)
 	return group < 0 ? &root_task_group : groups[group].tg;
 }
 
+struct css_set *lab_group_set(int group)
+{
+	lab_task_group(group);
+	return group < 0 ? lab_css_set : groups[group].set;
+}
+
 int lab_group(int parent, u64 shares)
 {
 	struct task_group *tg, *above = lab_task_group(parent);
@@ -513,10 +519,9 @@ void lab_move(int cpu, int id, int group)
 {
 	struct task_struct *p = lab_task(id);
 
-	lab_task_group(group);
 	lab_enter(cpu);
 	preempt_count_add(1);
-	rcu_assign_pointer(p->cgroups, group < 0 ? lab_css_set : groups[group].set);
+	rcu_assign_pointer(p->cgroups, lab_group_set(group));
 	lab_sched_move_task(p);
 	preempt_count_sub(1);
 }

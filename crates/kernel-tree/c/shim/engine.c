@@ -443,21 +443,31 @@ int lab_stopper_works(int cpu)
 }
 
 /* ---- tasks ---- */
-/* A child of `parent`, or of task 1 if that is negative, whatever runs on the CPU. */
-void lab_fork_of(int cpu, int id, int kthread, int parent)
+/* A child of `parent`, or of task 1 if that is negative, whatever runs on the CPU. It is born in a group. */
+void lab_fork_of(int cpu, int id, int kthread, int parent, int group)
 {
 	struct rq *rq = cpu_rq(cpu);
-	struct task_struct *curr = rq->curr;
+	struct task_struct *curr = rq->curr, *of = parent < 0 ? rq->idle : lab_task(parent);
+	struct task_group *tg = of->sched_task_group;
+	struct css_set *set = rcu_dereference_raw(of->cgroups);
 
 	lab_rcu_flush();
-	rcu_assign_pointer(rq->curr, parent < 0 ? rq->idle : lab_task(parent));
+	rcu_assign_pointer(rq->curr, of);
+	of->sched_task_group = lab_task_group(group);
+	rcu_assign_pointer(of->cgroups, lab_group_set(group));
 	lab_fork(cpu, id, kthread);
+	of->sched_task_group = tg;
+	rcu_assign_pointer(of->cgroups, set);
 	rcu_assign_pointer(rq->curr, curr);
 	lab_enter(cpu);
 }
 
-/* It sleeps before it was ever woken. */
-void lab_sleeps(int id) { lab_task(id)->__state = TASK_INTERRUPTIBLE; }
+/* It sleeps before it was ever woken, and has done so for long. */
+void lab_sleeps(int id)
+{
+	lab_task(id)->__state = TASK_INTERRUPTIBLE;
+	lab_task(id)->se.vruntime = 0;
+}
 
 void lab_is_stopper(int cpu, int id) { lab_remember(id, cpu_rq(cpu)->stop); }
 

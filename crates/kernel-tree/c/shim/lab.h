@@ -91,7 +91,7 @@ int lab_events(struct lab_event **out);             /* since last asked */
 int lab_affinity_of(int cpu, int task, const unsigned long *mask); /* 1: the stopper must move it; or -errno */
 int lab_exec_of(int cpu);                           /* the same for exec() */
 int lab_stopper_works(int cpu);
-void lab_fork_of(int cpu, int task, int kthread, int parent); /* parent -1: task 1 */
+void lab_fork_of(int cpu, int task, int kthread, int parent, int group); /* parent -1: task 1 */
 void lab_sleeps(int task);
 void lab_is_stopper(int cpu, int task);
 void lab_recent_cpu(int task, int cpu);

@@ -28,6 +28,7 @@ void lab_remember(int id, struct task_struct *p);
 struct sched_domain *lab_searched(int cpu);
 struct task_group;
 struct task_group *lab_task_group(int group);
+struct css_set *lab_group_set(int group);
 
 void *lab_alloc(unsigned long n);
 void *lab_alloc_priced(unsigned long n);
