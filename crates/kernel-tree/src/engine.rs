@@ -150,6 +150,11 @@ impl Kernel {
         self.raw.lab_left(task.0 as c_int);
     }
 
+    /// A CPU has switched to its idle task: until then others do not find it idle.
+    pub fn is_at_idle(&mut self, cpu: CpuId) {
+        self.raw.lab_at_idle(self.at(cpu));
+    }
+
     /// A task forks another into a group on a CPU, whatever runs there; without a parent, task 1 forks it.
     pub fn fork_of(
         &mut self,

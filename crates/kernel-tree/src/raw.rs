@@ -123,6 +123,7 @@ functions! {
     lab_nice: fn(cpu: c_int, task: c_int, nice: c_int);
     lab_forget_average: fn(task: c_int);
     lab_begin_average: fn(task: c_int);
+    lab_at_idle: fn(cpu: c_int);
     lab_policy: fn(cpu: c_int, task: c_int, policy: c_int, nice_or_prio: c_int, runtime: u64, deadline: u64, period: u64) -> c_int;
     lab_group: fn(parent: c_int, shares: u64) -> c_int;
     lab_group_shares: fn(group: c_int, shares: u64);

@@ -155,10 +155,12 @@ impl Scheduler for TreeSched {
         self.rules.rqs[cpu].polling = polling;
     }
     fn linger(&mut self) -> bool {
-        // Searches still see it as idle: its run queue is empty, and its call cannot be interrupted midway.
-        true
+        self.rules.linger()
     }
-    fn is_at_idle(&mut self, _cpu: CpuId) {}
+    fn is_at_idle(&mut self, cpu: CpuId) {
+        self.beside(|rules| rules.is_at_idle(cpu));
+        self.library.is_at_idle(cpu);
+    }
     fn hands_over(&self, _wakeup: &Wakeup) -> bool {
         true
     }

@@ -526,6 +526,18 @@ void lab_left(int id)
 	}
 }
 
+/* The CPU has looked for work, and switched to its idle task. */
+unsigned char lab_heads_for_idle[NR_CPUS];
+
+void lab_at_idle(int cpu)
+{
+	if (!lab_heads_for_idle[cpu])
+		return;
+	lab_heads_for_idle[cpu] = 0;
+	lab_enter(cpu);
+	update_idle_core(cpu_rq(cpu));
+}
+
 enum { PREEMPTED, YIELDED, SLEEPS, SLEEPS_DEEP, EXITS };
 
 /* 1: the task that left is still queued, as its dequeue is delayed. */
@@ -555,6 +567,10 @@ int lab_schedule(int cpu, int how)
 	}
 	lab_settle();
 	lab_idles();
+	if (!is_idle_task(lab_current))
+		lab_heads_for_idle[cpu] = 0;
+	else if (!is_idle_task(p))
+		lab_heads_for_idle[cpu] = 1;
 	if (p != lab_current && (how == SLEEPS || how == SLEEPS_DEEP)) {
 #if AT_LEAST(6, 12)
 		delayed = p->se.sched_delayed;

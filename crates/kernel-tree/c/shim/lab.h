@@ -87,6 +87,7 @@ enum { LAB_E_RESCHED, LAB_E_CALL, LAB_E_RQ_LOCK, LAB_E_LINE, LAB_E_SCAN, LAB_E_S
 /* So many lines of atomics are distinguished. */
 #define LAB_ATOMICS 1024
 void lab_note(int on);
+void lab_at_idle(int cpu);
 int lab_events(struct lab_event **out);             /* since last asked */
 int lab_affinity_of(int cpu, int task, const unsigned long *mask); /* 1: the stopper must move it; or -errno */
 int lab_exec_of(int cpu);                           /* the same for exec() */
