@@ -121,8 +121,9 @@ impl<S: Listener> Audit<S> {
         verdict.nearest = self.why(&verdict, |audit| audit.nearest_of_fork(fork, &verdict.ours));
         self.give(verdict);
         // A CPU that looks for work has dequeued its last task; this one may be queued before that one is switched out.
+        // Only a recording with charges shows that.
         if self.shadow.runtime_told && self.tries(delayed_dequeue::LEFT_ALREADY) {
-            self.shadow.leaves_early(target, &self.pairing, now);
+            self.shadow.leave_if_leaving(target, &self.pairing, now);
         }
         let before = running::before(&self.shadow, target, task);
         self.shadow.no_other_stopper(task, target, now);

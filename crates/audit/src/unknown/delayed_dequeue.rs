@@ -47,20 +47,16 @@ impl Shadow {
     /// lag that it had with the sleeper queued.
     pub fn let_go(&mut self, sleeper: TaskId, pairing: &Pairing, tries: bool, now: Time) {
         let cpu = self.sched.task(sleeper).cpu;
-        if tries
-            && self.is_surely_ahead(SeId(sleeper.0))
-            && let Some((task, state)) = self.is_leaving(cpu, pairing, now)
-        {
-            self.leave_early(task, cpu, state, now);
+        if tries && self.is_surely_ahead(SeId(sleeper.0)) {
+            self.leave_if_leaving(cpu, pairing, now);
         }
         if self.sched.task(sleeper).se.sched_delayed {
             self.sched.complete_delayed_dequeue(sleeper, now);
         }
     }
 
-    /// The running task of a CPU has left its queue, if leaving is its next action. Only a recording with charges shows
-    /// that.
-    pub fn leaves_early(&mut self, cpu: CpuId, pairing: &Pairing, now: Time) {
+    /// The running task of a CPU has left its queue, if leaving is its next action.
+    pub fn leave_if_leaving(&mut self, cpu: CpuId, pairing: &Pairing, now: Time) {
         if let Some((task, state)) = self.is_leaving(cpu, pairing, now) {
             self.leave_early(task, cpu, state, now);
         }
