@@ -52,6 +52,6 @@ pub use error::Error;
 pub use fault::{Fault, guarded};
 pub use kernel::{Curr, GroupId, Kernel, KernelTask, Pending};
 pub use library::Library;
-pub use raw::Prices;
+pub use raw::{ATOMICS, Prices};
 pub use state::{CpuState, DomainState, GroupState, ProcessState, TaskState};
 pub use tree::Tree;

@@ -50,6 +50,8 @@ pub struct Prices {
 
 /// Words of state, as in `lab.h`.
 pub(crate) const WORDS: usize = 44;
+/// Lines of atomics that a library distinguishes, as in `lab.h`.
+pub const ATOMICS: usize = 1024;
 /// Words of a mask of CPUs: 256 of them.
 pub(crate) const MASK_WORDS: usize = 4;
 

@@ -123,7 +123,7 @@ pub use supposed::Supposed;
 pub use task::{NewTask, Policy, Task, TaskState};
 pub use task_work::TaskWorks;
 pub use tick::Ticked;
-pub use touch::{ATOMICS, Access, Looked, Shared, Took};
+pub use touch::{Access, Looked, Shared, Took};
 pub use tunables::{Scaled, Tunable, Tunables};
 pub use uptime::Lately;
 pub use view::{Candidate, Leans, Placement, Refused, View};

@@ -225,6 +225,10 @@ pub trait Scheduler {
     fn home_node(&self, tg: TgId) -> u16;
     /// Counters of a group's load average.
     fn nr_load_avgs(&self) -> usize;
+    /// How many lines with other atomics it distinguishes: our rules none.
+    fn nr_atomics(&self) -> usize {
+        0
+    }
     /// The time to which a timer that would expire now was set meanwhile, `Time::MAX` if it was cancelled. The hardware
     /// was set again too, so no interrupt comes now.
     fn timer_was_set(&mut self, _tg: TgId, _cpu: CpuId, _now: Time) -> Option<Time> {

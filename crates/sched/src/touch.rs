@@ -28,12 +28,10 @@ pub enum Shared {
     Serialize,
     /// The load average of a group: `tg->load_avg`.
     TgLoadAvg(TgId),
-    /// A line with another atomic, less than [`ATOMICS`]. Only the C code of a tree has these.
+    /// A line with another atomic, less than [`Scheduler::nr_atomics`](crate::Scheduler::nr_atomics). Only the C code of
+    /// a tree has these.
     Atomic(u32),
 }
-
-/// How many lines with other atomics are distinguished.
-pub const ATOMICS: usize = 1024;
 
 /// How something shared is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -285,6 +285,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     ) -> Engine<'a, S> {
         let topology = &machine.topology;
         let objects = Objects::new(workload, machine, sched.kernel(), seed);
+        let nr_atomics = sched.nr_atomics();
         let mut engine = Engine {
             machine,
             workload,
@@ -334,7 +335,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             smt: topology.is_smt() && machine.has(Mechanism::Smt),
             searches: machine.has(Mechanism::SearchCosts),
             lingers: false,
-            places: crate::shared::Places::new(machine, workload),
+            places: crate::shared::Places::new(machine, workload, nr_atomics),
             warmth: machine.has(Mechanism::CacheWarmth),
             clocks: crate::clock::Clocks::new(machine),
             asymmetric: topology.cpus().any(|(_, cpu)| cpu.capacity != 1024),

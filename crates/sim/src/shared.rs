@@ -8,7 +8,7 @@
 //! A path is done at once and paid after, so a touch happens when what the CPU has to pay for before is paid.
 
 use schedlab_machine::{Machine, SharedLines, Took};
-use schedlab_sched::{ATOMICS, Access, Scheduler, Shared};
+use schedlab_sched::{Access, Scheduler, Shared};
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_units::{TaskId, Time};
 use schedlab_workload::{ChannelId, RegionId, Workload};
@@ -60,9 +60,9 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub fn new(machine: &Machine, workload: &Workload) -> Places {
+    pub fn new(machine: &Machine, workload: &Workload, nr_atomics: usize) -> Places {
         let objects = &workload.objects;
-        let mut at = 2 * machine.topology.nr_cpus() + 2 + ATOMICS;
+        let mut at = 2 * machine.topology.nr_cpus() + 2 + nr_atomics;
         let counts = [
             0,
             objects.channels.len(),

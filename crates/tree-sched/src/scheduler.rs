@@ -609,6 +609,9 @@ impl Scheduler for TreeSched {
     fn home_node(&self, tg: TgId) -> u16 {
         self.rules.tg(tg).home_node
     }
+    fn nr_atomics(&self) -> usize {
+        schedlab_kernel_tree::ATOMICS
+    }
     fn nr_load_avgs(&self) -> usize {
         self.rules.tg(TgId::ROOT).load_avg.len()
     }
