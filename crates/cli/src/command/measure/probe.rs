@@ -70,7 +70,7 @@ pub fn bind(cpus: &[CpuId]) -> Result<(), String> {
 }
 
 /// Runs a probe on a CPU.
-fn on<T: Send>(cpu: CpuId, probe: impl FnOnce() -> T + Send) -> Result<T, String> {
+pub fn on<T: Send>(cpu: CpuId, probe: impl FnOnce() -> T + Send) -> Result<T, String> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| bind(&[cpu]).map(|()| probe()));
         thread.join().map_err(|_| "a probe panicked".to_string())?
