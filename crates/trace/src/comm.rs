@@ -71,6 +71,24 @@ impl Comm {
         Comm(up_to_nul(bytes))
     }
 
+    /// [`Comm::new`], for many short names: two overlapping halves are copied instead of a length known only at run time.
+    #[inline]
+    pub(crate) fn of_text(name: &[u8]) -> Comm {
+        if name.len() >= COMM_LEN {
+            return Comm::new(name);
+        }
+        let all = if let (Some(&first), Some(&last)) = (name.first_chunk(), name.last_chunk()) {
+            u128::from(u64::from_le_bytes(first))
+                | u128::from(u64::from_le_bytes(last)) << (8 * (name.len() - 8))
+        } else if let (Some(&first), Some(&last)) = (name.first_chunk(), name.last_chunk()) {
+            u128::from(u32::from_le_bytes(first))
+                | u128::from(u32::from_le_bytes(last)) << (8 * (name.len() - 4))
+        } else {
+            name.iter().rev().fold(0, |all, &byte| all << 8 | u128::from(byte))
+        };
+        Comm(up_to_nul(all.to_le_bytes()))
+    }
+
     /// The name at the start of a longer text: [`Comm::new`] of `len` bytes, copied at once if there are enough bytes.
     #[inline(always)]
     pub fn in_front(text: &[u8], len: usize) -> Comm {
@@ -243,8 +261,10 @@ mod tests {
         for len in 0..text.len() {
             assert_eq!(Comm::in_front(text, len), Comm::new(&text[..len]), "{len}");
             assert_eq!(Comm::in_front(&text[..len], len), Comm::new(&text[..len]), "{len}");
+            assert_eq!(Comm::of_text(&text[..len]), Comm::new(&text[..len]), "{len}");
         }
         assert_eq!(Comm::in_front(b"make\0leftover and more", 12), "make");
+        assert_eq!(Comm::of_text(b"make\0leftover"), "make");
         for column in [
             b"            make",
             b"a-name-of-twenty",

@@ -256,11 +256,12 @@ macro_rules! list_fields {
 
 list_fields! {
     Numbers: Vec<Number>, |text| list(text, |item| {
-        let (name, n) = item.split_once(':')?;
-        Some((name.to_owned().into(), n.parse().ok()?))
+        let (name, n) = item.split_at_checked(colon(item))?;
+        Some((name.to_owned().into(), n.strip_prefix(':')?.parse().ok()?))
     });
     Candidates: Vec<Candidate>, |text| list(text, |item| {
-        let (cpu, refused) = item.split_once(':').unwrap_or((item, ""));
+        let (cpu, refused) = item.split_at(colon(item));
+        let refused = refused.strip_prefix(':').unwrap_or("");
         Some(Candidate { cpu: CpuId(cpu.parse().ok()?), refused: refused.to_owned().into() })
     });
     Pids: Vec<Pid>, |text| list(text, |item| item.parse().ok().map(Pid));
@@ -269,7 +270,22 @@ list_fields! {
 
 /// The items of a list in text.
 fn list<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
-    text.split(',').map(item).collect()
+    // Items are short, so a search for their ends is byte by byte, and counts them first.
+    let mut items = Vec::with_capacity(text.bytes().filter(|&byte| byte == b',').count() + 1);
+    let mut rest = text;
+    loop {
+        let end = rest.bytes().position(|byte| byte == b',').unwrap_or(rest.len());
+        items.push(item(&rest[..end])?);
+        if end == rest.len() {
+            return Some(items);
+        }
+        rest = &rest[end + 1..];
+    }
+}
+
+/// The place of the first colon, or the end.
+fn colon(item: &str) -> usize {
+    item.bytes().position(|byte| byte == b':').unwrap_or(item.len())
 }
 
 /// A set of CPUs, as wide as its highest one.

@@ -118,9 +118,10 @@ impl Flags {
     /// Parses a column of five characters.
     #[inline]
     pub fn column(letters: [u8; 5]) -> Option<Flags> {
-        let [irqs, resched, interrupt, depth, migrate] = letters.map(usize::from);
-        let bits = IRQS[irqs] | RESCHED[resched] | INTERRUPT[interrupt];
-        let (preempt_depth, migrate_disable) = (DEPTH[depth], DEPTH[migrate]);
+        let [irqs, resched, interrupt, depth, migrate] = letters;
+        let bits =
+            IRQS[usize::from(irqs)] | RESCHED[usize::from(resched)] | INTERRUPT[usize::from(interrupt)];
+        let (preempt_depth, migrate_disable) = (DEPTH[usize::from(depth)], DEPTH[usize::from(migrate)]);
         (bits | preempt_depth | migrate_disable < NO_LETTER).then_some(Flags {
             bits,
             preempt_depth: preempt_depth as u8,

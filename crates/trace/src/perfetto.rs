@@ -37,6 +37,18 @@ pub(crate) mod event {
     pub const GENERIC_FIELD: u32 = 2;
 }
 
+/// Numbers of the most frequent payloads in FtraceEvent, as in [`PAYLOADS`].
+pub(crate) mod number {
+    pub const SWITCH: u32 = 4;
+    pub const CPU_IDLE: u32 = 13;
+    pub const WAKEUP: u32 = 17;
+    pub const WAKING: u32 = 20;
+    pub const SOFTIRQ_ENTRY: u32 = 24;
+    pub const SOFTIRQ_EXIT: u32 = 25;
+    pub const SOFTIRQ_RAISE: u32 = 26;
+    pub const IRQ_EXIT: u32 = 37;
+}
+
 /// A tracepoint's payload: its number in FtraceEvent, and the numbers of its fields.
 pub(crate) struct Payload {
     pub name: &'static str,
@@ -89,3 +101,31 @@ pub(crate) const LOSSY_PAYLOADS: &[Payload] = payloads! {
     "cgroup_mkdir" 68: root 1 id 2 level 4 path 5;
     "cgroup_attach_task" 67: dst_root 1 dst_id 2 pid 3 comm 4 dst_level 6 dst_path 7;
 };
+
+/// Numbers of payloads are below this.
+const NUMBERS_MAX: usize = 512;
+
+/// Each payload at its number.
+static NUMBERED: [Option<&Payload>; NUMBERS_MAX] = {
+    let mut all = [None; NUMBERS_MAX];
+    let tables = [PAYLOADS, LOSSY_PAYLOADS];
+    let mut table = 0;
+    while table < tables.len() {
+        let mut row = 0;
+        while row < tables[table].len() {
+            let payload = &tables[table][row];
+            all[payload.number as usize] = Some(payload);
+            row += 1;
+        }
+        table += 1;
+    }
+    all
+};
+
+impl Payload {
+    /// The payload with this number, if there is one.
+    #[inline]
+    pub fn numbered(number: u32) -> Option<&'static Payload> {
+        *NUMBERED.get(number as usize)?
+    }
+}

@@ -88,6 +88,12 @@ pub(crate) enum Wire<'a> {
     Bytes(&'a [u8]),
 }
 
+impl Default for Wire<'_> {
+    fn default() -> Self {
+        Wire::Varint(0)
+    }
+}
+
 impl<'a> Wire<'a> {
     /// The number; 0 if it is not a number.
     pub fn uint(self) -> u64 {
@@ -133,7 +139,7 @@ impl<'a> Decoder<'a> {
         self.failed
     }
 
-    #[inline]
+    #[inline(always)]
     fn field(&mut self) -> Option<(u32, Wire<'a>)> {
         let tag = varint(&mut self.bytes)?;
         let field = u32::try_from(tag >> 3).ok()?;
@@ -156,7 +162,7 @@ impl<'a> Decoder<'a> {
 impl<'a> Iterator for Decoder<'a> {
     type Item = (u32, Wire<'a>);
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<(u32, Wire<'a>)> {
         if self.bytes.is_empty() {
             return None;
@@ -196,6 +202,16 @@ pub(crate) fn varint(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
+    // Nearly all end within eight bytes: the one that ends it has no highest bit.
+    if let Some(&eight) = bytes.first_chunk() {
+        let word = u64::from_le_bytes(eight);
+        let ends = !word & HIGHEST_BITS;
+        if ends != 0 {
+            let bits = ends.trailing_zeros();
+            *bytes = &bytes[bits as usize / 8 + 1..];
+            return Some(joined_sevens(word & (u64::MAX >> (63 - bits))));
+        }
+    }
     let mut value = 0u64;
     for (i, &byte) in bytes.iter().enumerate().take(10) {
         value |= u64::from(byte & 0x7f) << (7 * i);
@@ -206,6 +222,17 @@ fn long_varint(bytes: &mut &[u8]) -> Option<u64> {
     }
     *bytes = &[];
     None
+}
+
+/// The highest bit of each byte.
+const HIGHEST_BITS: u64 = u64::from_le_bytes([0x80; 8]);
+
+/// The lower seven bits of each byte, joined.
+const fn joined_sevens(word: u64) -> u64 {
+    let word = word & !HIGHEST_BITS;
+    let word = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    let word = word & 0x0000_3fff_0000_3fff | (word & 0x3fff_0000_3fff_0000) >> 2;
+    word & 0x0fff_ffff | (word & 0x0fff_ffff_0000_0000) >> 4
 }
 
 fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
@@ -262,6 +289,23 @@ mod tests {
             let mut decoder = Decoder::new(bytes);
             assert_eq!(decoder.next(), None, "{bytes:?}");
             assert!(decoder.failed(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_any_length_is_read() {
+        for bits in 0..=64 {
+            let number = u64::MAX.checked_shr(64 - bits).unwrap_or(0)
+                ^ 0x1234_5678_9abc_def0u64.checked_shr(64 - bits).unwrap_or(0);
+            for after in [0, 1, 20] {
+                let mut encoder = Encoder::default();
+                encoder.varint(number);
+                let len = encoder.bytes().len();
+                encoder.append(&vec![0x85; after]);
+                let mut bytes = encoder.bytes();
+                assert_eq!(varint(&mut bytes), Some(number));
+                assert_eq!(bytes.len(), encoder.bytes().len() - len);
+            }
         }
     }
 

@@ -72,19 +72,61 @@ pub(super) fn print(kind: &Kind, out: &mut Vec<u8>) -> bool {
 }
 
 /// Parses an annotation; the outer `None` means that it is none.
-pub(super) fn parse(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
+pub(crate) fn parse(name: &[u8], args: &[u8]) -> Option<Option<Kind>> {
     let name = NAMES.iter().find(|known| known.as_bytes() == name)?;
     let text = lossy(args);
-    let mut fields = Vec::with_capacity(FIELDS_MAX);
-    fields.extend(text.split_ascii_whitespace().filter_map(|word| word.split_once('=')));
-    build(name, &mut |key| {
-        let (_, value) = fields.iter().find(|(k, _)| *k == key)?;
-        Some(Value::text(value))
-    })
+    let mut words = Words { text: &text, next: 0, taken: 0 };
+    build(name, &mut |key| words.value(key).map(Value::text))
 }
 
-/// No annotation has more fields.
-const FIELDS_MAX: usize = 12;
+/// The words of a text, each `key=value`.
+struct Words<'a> {
+    text: &'a str,
+    /// Where the word after the last value begins.
+    next: usize,
+    /// All words before this place have been taken.
+    taken: usize,
+}
+
+impl<'a> Words<'a> {
+    /// The value of a key. Each is asked for once, in the order in which they are written, so it is mostly in the next word.
+    fn value(&mut self, key: &str) -> Option<&'a str> {
+        if let Some(value) = self.value_at(self.next, key) {
+            return Some(value);
+        }
+        let mut at = self.taken;
+        while at < self.text.len() {
+            if let Some(value) = self.value_at(at, key) {
+                return Some(value);
+            }
+            at = self.end(at) + 1;
+        }
+        None
+    }
+
+    /// The value of the word at a place, if it has this key.
+    #[inline]
+    fn value_at(&mut self, at: usize, key: &str) -> Option<&'a str> {
+        let word = self.text.as_bytes().get(at..)?;
+        if word.get(key.len()) != Some(&b'=') || &word[..key.len()] != key.as_bytes() {
+            return None;
+        }
+        let start = at + key.len() + 1;
+        let end = self.end(start);
+        self.next = end + 1;
+        if at == self.taken {
+            self.taken = self.next;
+        }
+        Some(&self.text[start..end])
+    }
+
+    /// The end of the word at a place.
+    #[inline]
+    fn end(&self, at: usize) -> usize {
+        let rest = &self.text.as_bytes()[at..];
+        at + rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len())
+    }
+}
 
 /// Prints a mark as a counter of the process that reports it.
 pub(super) fn print_mark(process: Pid, label: Label, value: i64, out: &mut Vec<u8>) {
@@ -102,4 +144,32 @@ fn mark(text: &str) -> Option<Kind> {
     process.parse::<u32>().ok()?;
     let (label, value) = (Label::new(name), value.trim_end().parse().ok()?);
     (label.as_str() == name).then_some(Kind::Mark { label, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_in_any_order() {
+        let text = "pid=7 how=wakeup  cpu=5 remote= numbers=a:1 numbers cpu=6";
+        for keys in [["pid", "how", "cpu", "remote", "numbers"], ["numbers", "cpu", "remote", "how", "pid"]] {
+            let mut words = Words { text, next: 0, taken: 0 };
+            let mut found = keys.map(|key| (key, words.value(key)));
+            found.sort_unstable();
+            assert_eq!(
+                found,
+                [
+                    ("cpu", Some("5")),
+                    ("how", Some("wakeup")),
+                    ("numbers", Some("a:1")),
+                    ("pid", Some("7")),
+                    ("remote", Some(""))
+                ]
+            );
+            for missing in ["c", "id", "pids", "", "=", "wakeup"] {
+                assert_eq!(words.value(missing), None, "{missing}");
+            }
+        }
+    }
 }

@@ -257,5 +257,5 @@ fn one_line(text: &str, out: &mut Vec<u8>) {
     out.extend(text.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }));
 }
 
-pub(crate) use decision::parse_mark;
+pub(crate) use decision::{parse as parse_annotation, parse_mark};
 pub(crate) use style::decimal;

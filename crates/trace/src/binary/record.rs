@@ -223,7 +223,13 @@ impl<'a> Reader<'a> {
 
     fn one_text(&mut self, format: &Format) -> Option<Kind> {
         let text = self.value(own_fields(format).next()?)?;
-        crate::args::parse(format.name.as_bytes(), text.str()?.as_bytes())
+        let name = format.name.as_bytes();
+        if let Value::Text(text) = &text
+            && let Some(annotation) = crate::args::parse_annotation(name, text)
+        {
+            return annotation;
+        }
+        crate::args::parse(name, text.str()?.as_bytes())
     }
 
     fn known(&mut self, format: &Format, answers: &mut Vec<Answer>) -> Option<Kind> {

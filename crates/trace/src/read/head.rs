@@ -309,9 +309,11 @@ fn any_number(text: &[u8]) -> Option<(u64, &[u8])> {
 pub(crate) fn position(text: &[u8], either: [u8; 2]) -> Option<usize> {
     let mut at = 0;
     while let Some(&bytes) = text[at..].first_chunk() {
-        let left = either.map(|byte| u64::from_le_bytes(bytes) ^ (ONES * u64::from(byte)));
-        let [one, other] = left.map(|left| left.wrapping_sub(ONES) & !left);
-        let found = (one | other) & (ONES << 7);
+        let borrows = |byte: u8| {
+            let left = u64::from_le_bytes(bytes) ^ (ONES * u64::from(byte));
+            left.wrapping_sub(ONES) & !left
+        };
+        let found = (borrows(either[0]) | borrows(either[1])) & (ONES << 7);
         if found != 0 {
             return Some(at + found.trailing_zeros() as usize / 8);
         }

@@ -237,6 +237,7 @@ fn marks_rounds<R: Read + Seek>(input: &mut R, header: &Header) -> Result<bool, 
 }
 
 /// The item in a record of the file.
+#[inline]
 fn item(kind: u32, at: u64, body: &[u8], header: &mut Header) -> Option<(Time, Item)> {
     let endian = header.endian();
     let pid = |offset| endian.uint_at(body, offset, 4).map(|pid| Pid(pid as i32));
@@ -264,6 +265,7 @@ fn item(kind: u32, at: u64, body: &[u8], header: &mut Header) -> Option<(Time, I
 }
 
 /// The event of a sample, if it is one of a tracepoint.
+#[inline]
 fn event(sample: &Sample<'_>, at: u64, header: &mut Header) -> Option<(Time, Item)> {
     let (raw, time) = (sample.raw?, sample.time.unwrap_or(Time::ZERO));
     let gap = |why: String| Some((time, Item::Record(Record::Gap(Gap { at: Some(Place::Byte(at)), why }))));

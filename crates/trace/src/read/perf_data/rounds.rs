@@ -14,9 +14,9 @@ const WAITING_MAX: usize = 1 << 20;
 
 /// Items that wait for their time.
 pub(super) struct Rounds<T> {
-    /// Those before which no older ones will come, in order.
-    ready: VecDeque<(Time, T)>,
-    waiting: Vec<(Time, T)>,
+    /// All items; the first `ready` in order, and no older ones will come before them.
+    items: VecDeque<(Time, T)>,
+    ready: usize,
     waiting_max: usize,
     /// The newest time overall, and the newest of the previous rounds.
     newest: Time,
@@ -27,8 +27,8 @@ impl<T> Rounds<T> {
     /// For a file in which rounds are marked, or are not.
     pub fn new(marked: bool) -> Rounds<T> {
         Rounds {
-            ready: VecDeque::new(),
-            waiting: Vec::new(),
+            items: VecDeque::new(),
+            ready: 0,
             waiting_max: if marked { usize::MAX } else { WAITING_MAX },
             newest: Time::ZERO,
             newest_before: Time::ZERO,
@@ -36,12 +36,13 @@ impl<T> Rounds<T> {
     }
 
     /// Adds an item at its time.
+    #[inline]
     pub fn push(&mut self, time: Time, item: T) {
         self.newest = self.newest.max(time);
-        self.waiting.push((time, item));
-        if self.waiting.len() >= self.waiting_max {
+        self.items.push_back((time, item));
+        if self.items.len() - self.ready >= self.waiting_max {
             self.sort();
-            self.ready.extend(self.waiting.drain(..self.waiting_max / 2));
+            self.ready += self.waiting_max / 2;
         }
     }
 
@@ -51,16 +52,17 @@ impl<T> Rounds<T> {
     }
 
     /// The next item, if it is certain which one that is.
+    #[inline]
     pub fn pop(&mut self) -> Option<(Time, T)> {
-        self.ready.pop_front()
+        self.ready = self.ready.checked_sub(1)?;
+        self.items.pop_front()
     }
 
     /// Ends a round.
     pub fn finish_round(&mut self) {
         let end = self.newest_before;
-        self.sort();
-        let complete = self.waiting.partition_point(|(time, _)| *time <= end);
-        self.ready.extend(self.waiting.drain(..complete));
+        let complete = self.sort().partition_point(|(time, _)| *time <= end);
+        self.ready += complete;
         self.newest_before = self.newest;
     }
 
@@ -70,8 +72,11 @@ impl<T> Rounds<T> {
         self.finish_round();
     }
 
-    fn sort(&mut self) {
-        self.waiting.sort_by_key(|(time, _)| *time);
+    /// Sorts the items that are not ready, and returns them.
+    fn sort(&mut self) -> &[(Time, T)] {
+        let waiting = &mut self.items.make_contiguous()[self.ready..];
+        waiting.sort_by_key(|(time, _)| *time);
+        waiting
     }
 }
 
@@ -96,7 +101,7 @@ mod tests {
     fn without_marks_memory_is_bounded() {
         let mut rounds = Rounds::new(false);
         (0..WAITING_MAX as u64 + 10).rev().for_each(|time| rounds.push(Time(time), ()));
-        assert!(rounds.waiting.len() < WAITING_MAX);
+        assert!(rounds.items.len() - rounds.ready < WAITING_MAX);
         assert_eq!(rounds.pop().map(|(time, ())| time), Some(Time(10)));
     }
 

@@ -47,6 +47,34 @@ struct Places {
     raw: Option<u16>,
     /// How long a sample is without them.
     len: u16,
+    /// All of them, if a sample has all, as perf asks for.
+    all: Option<All>,
+}
+
+/// Offsets of the fields of a sample that has all of them, the size of the raw data last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct All {
+    task: u16,
+    time: u16,
+    cpu: u16,
+    raw: u16,
+}
+
+impl All {
+    /// The sample in a little-endian file. `None` if it is too short.
+    #[inline]
+    fn sample<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
+        let head = body.get(..usize::from(self.raw) + 4)?;
+        let word =
+            |at: u16| -> Option<u64> { Some(u64::from_le_bytes(*head[usize::from(at)..].first_chunk()?)) };
+        let (task, size) = (word(self.task)?, u32::from_le_bytes(*head.last_chunk()?));
+        Some(Sample {
+            task: Some((Pid(task as i32), Pid((task >> 32) as i32))),
+            time: Some(Time(word(self.time)?)),
+            cpu: cpu_id(u64::from(word(self.cpu)? as u32)),
+            raw: Some(body.get(head.len()..head.len().checked_add(size as usize)?)?),
+        })
+    }
 }
 
 impl Places {
@@ -80,6 +108,9 @@ impl Places {
             }
             places.len += if field == bit::RAW { 4 } else { 8 };
         }
+        if let Places { task: Some(task), time: Some(time), cpu: Some(cpu), raw: Some(raw), .. } = places {
+            places.all = Some(All { task, time, cpu, raw });
+        }
         Some(places)
     }
 
@@ -87,6 +118,9 @@ impl Places {
     fn sample<'a>(&self, body: &'a [u8], endian: Endian) -> Option<Sample<'a>> {
         if body.len() < usize::from(self.len) {
             return None;
+        }
+        if let (Some(all), Endian::Little) = (self.all, endian) {
+            return all.sample(body);
         }
         let half = |at: u16| -> Option<u32> {
             let bytes = *body.get(usize::from(at)..)?.first_chunk()?;

@@ -1,14 +1,18 @@
 //! The events of one bundle.
 
+use std::borrow::Cow;
+
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
+
+use super::quick::quick;
 
 use crate::args::parse_mark;
 use crate::comm::Comm;
 use crate::event::{Event, Kind};
-use crate::fields::Value;
+use crate::fields::{Value, lossy};
 use crate::flags::Flags;
-use crate::perfetto::{LOSSY_PAYLOADS, PAYLOADS, Payload, bundle, event as ftrace_event};
+use crate::perfetto::{Payload, bundle, event as ftrace_event};
 use crate::proto::{Decoder, Wire};
 use crate::read::merge::Queue;
 use crate::read::{Gap, Lost, Place, Record};
@@ -24,35 +28,83 @@ enum Partial {
 /// The task that runs on a CPU: pid, name, priority.
 pub(super) type Current = Option<(Pid, Comm, i32)>;
 
-/// Decodes a bundle into a CPU's records.
+/// Decodes a bundle into a CPU's records, of which there are none yet.
 pub(super) fn decode(bytes: &[u8], id: CpuId, offset: u64, current: &mut Current, records: &mut Queue) {
+    // Whole events in their order become records at once. Others wait until their order is known.
     let mut partials: Vec<(Time, Partial)> = Vec::new();
+    let (mut at_once, mut newest, mut switched) = (true, Time::ZERO, None);
     let mut lost = false;
     let mut bad = 0;
     let mut fields = Decoder::new(bytes);
-    for (field, wire) in fields.by_ref() {
+    while let Some((field, wire)) = fields.next() {
         match field {
             bundle::EVENT => match whole(wire.bytes(), id) {
-                Ok(Some(event)) => partials.push((event.time, Partial::Whole(event))),
+                Ok(Some(event)) if at_once && event.time >= newest => {
+                    newest = event.time;
+                    if let Some(next) = next_of(&event) {
+                        switched = Some(next);
+                    }
+                    records.push_back((event.time, Record::Event(event)));
+                }
+                Ok(Some(event)) => {
+                    at_once = false;
+                    partials.push((event.time, Partial::Whole(event)));
+                }
                 Ok(None) => {}
                 Err(()) => bad += 1,
             },
             bundle::LOST_EVENTS => lost = wire.uint() != 0,
-            bundle::COMPACT_SCHED => bad += compact(wire.bytes(), &mut partials),
+            bundle::COMPACT_SCHED => {
+                at_once = false;
+                bad += compact(wire.bytes(), &mut partials);
+            }
             _ => {}
         }
     }
     bad += usize::from(fields.failed());
+    if at_once {
+        if lost {
+            *current = None;
+        }
+        *current = switched.or(*current);
+        let start = records.front().map_or(Time::ZERO, |(time, _)| *time);
+        for record in remarks(id, offset, lost, bad).into_iter().rev() {
+            records.push_front((start, record));
+        }
+    } else {
+        // Those that came first stay first at their time.
+        let first = records.drain(..).filter_map(|(time, record)| match record {
+            Record::Event(event) => Some((time, Partial::Whole(event))),
+            _ => None,
+        });
+        partials.splice(..0, first);
+        in_order(partials, id, offset, remarks(id, offset, lost, bad), current, records);
+    }
+}
+
+/// What is to be said about a bundle before its events.
+fn remarks(id: CpuId, offset: u64, lost: bool, bad: usize) -> Vec<Record> {
+    let lost = lost.then_some(Record::Lost(Lost { cpu: Some(id), count: None, after: None }));
+    let why = || format!("{bad} events of CPU {id} make no sense");
+    let bad = (bad > 0).then(|| Record::Gap(Gap { at: Some(Place::Byte(offset)), why: why() }));
+    lost.into_iter().chain(bad).collect()
+}
+
+/// Sorts the events of a bundle and fills in their tasks.
+fn in_order(
+    mut partials: Vec<(Time, Partial)>,
+    id: CpuId,
+    offset: u64,
+    remarks: Vec<Record>,
+    current: &mut Current,
+    records: &mut Queue,
+) {
     partials.sort_by_key(|(time, _)| *time);
     let start = partials.first().map_or(Time::ZERO, |(time, _)| *time);
-    if lost {
+    if let Some(Record::Lost(_)) = remarks.first() {
         *current = None;
-        records.push_back((start, Record::Lost(Lost { cpu: Some(id), count: None, after: None })));
     }
-    let gap = |why: String| Record::Gap(Gap { at: Some(Place::Byte(offset)), why });
-    if bad > 0 {
-        records.push_back((start, gap(format!("{bad} events of CPU {id} make no sense"))));
-    }
+    records.extend(remarks.into_iter().map(|record| (start, record)));
     let mut unknown = 0;
     for (time, partial) in partials {
         match complete(time, partial, id, current) {
@@ -62,7 +114,16 @@ pub(super) fn decode(bytes: &[u8], id: CpuId, offset: u64, current: &mut Current
     }
     if unknown > 0 {
         let why = format!("{unknown} events of CPU {id} before its first switch do not show which task ran");
-        records.push_front((start, gap(why)));
+        records.push_front((start, Record::Gap(Gap { at: Some(Place::Byte(offset)), why })));
+    }
+}
+
+/// The task that runs from an event on, if it is a switch.
+#[inline]
+fn next_of(event: &Event) -> Option<(Pid, Comm, i32)> {
+    match event.kind {
+        Kind::SchedSwitch { next_comm, next_pid, next_prio, .. } => Some((next_pid, next_comm, next_prio)),
+        _ => None,
     }
 }
 
@@ -71,9 +132,7 @@ fn complete(time: Time, partial: Partial, cpu: CpuId, current: &mut Current) -> 
     let event = |pid, comm, flags, kind| Event { time, cpu, pid, tgid: None, comm, flags, kind };
     match partial {
         Partial::Whole(event) => {
-            if let Kind::SchedSwitch { next_comm, next_pid, next_prio, .. } = event.kind {
-                *current = Some((next_pid, next_comm, next_prio));
-            }
+            *current = next_of(&event).or(*current);
             Some(event)
         }
         Partial::Switch { prev_state, next_comm, next_pid, next_prio } => {
@@ -101,7 +160,7 @@ fn complete(time: Time, partial: Partial, cpu: CpuId, current: &mut Current) -> 
 fn whole(bytes: &[u8], cpu: CpuId) -> Result<Option<Event>, ()> {
     let (mut time, mut pid, mut flags, mut kind) = (None, Pid::IDLE, Flags::UNKNOWN, None);
     let mut fields = Decoder::new(bytes);
-    for (field, wire) in fields.by_ref() {
+    while let Some((field, wire)) = fields.next() {
         match field {
             ftrace_event::TIMESTAMP => time = Some(Time(wire.uint())),
             ftrace_event::PID => pid = Pid(wire.uint() as i32),
@@ -109,8 +168,7 @@ fn whole(bytes: &[u8], cpu: CpuId) -> Result<Option<Event>, ()> {
             ftrace_event::PRINT => kind = Some(print(wire.bytes())),
             ftrace_event::GENERIC => kind = Some(generic(wire.bytes()).ok_or(())?),
             number => {
-                let mut payloads = PAYLOADS.iter().chain(LOSSY_PAYLOADS);
-                if let Some(payload) = payloads.find(|payload| payload.number == number) {
+                if let Some(payload) = Payload::numbered(number) {
                     kind = Some(known(payload, wire.bytes()).ok_or(())?);
                 }
             }
@@ -135,9 +193,13 @@ fn value(wire: Wire<'_>) -> Value<'_> {
 }
 
 /// Numbers of a payload's fields are below this.
-const FIELDS_MAX: usize = 16;
+const FIELDS_MAX: usize = 8;
+
+/// The fields of a payload by their numbers. A missing one has its default, 0.
+pub(super) type Found<'a> = [Wire<'a>; FIELDS_MAX];
 
 /// A payload with a table row. A missing field has its default, 0 or empty text.
+#[inline]
 fn known(payload: &Payload, bytes: &[u8]) -> Option<Kind> {
     let mut found = [Wire::Varint(0); FIELDS_MAX];
     let mut read = 0u32;
@@ -148,6 +210,11 @@ fn known(payload: &Payload, bytes: &[u8]) -> Option<Kind> {
             (found[place], read) = (wire, read | 1 << place);
         }
     }
+    quick(payload.number, &found).or_else(|| by_name(payload, &found))
+}
+
+/// The same for any payload of the table.
+pub(super) fn by_name(payload: &Payload, found: &Found<'_>) -> Option<Kind> {
     // Fields are asked for in their order.
     let mut rows = payload.fields.iter();
     Kind::from_fields(payload.name, |name| {
@@ -160,15 +227,15 @@ fn known(payload: &Payload, bytes: &[u8]) -> Option<Kind> {
 /// An event that contains its name and its fields' names.
 fn generic(bytes: &[u8]) -> Option<Kind> {
     let mut name = "generic".into();
-    let mut fields: Vec<(String, Wire<'_>)> = Vec::new();
+    let mut fields: Vec<(Cow<'_, str>, Wire<'_>)> = Vec::with_capacity(FIELDS_MAX);
     for (number, wire) in Decoder::new(bytes) {
         match number {
-            ftrace_event::GENERIC_NAME => name = String::from_utf8_lossy(wire.bytes()),
+            ftrace_event::GENERIC_NAME => name = lossy(wire.bytes()),
             ftrace_event::GENERIC_FIELD => {
-                let (mut key, mut value) = (String::new(), Wire::Varint(0));
+                let (mut key, mut value) = (Cow::Borrowed(""), Wire::Varint(0));
                 for (number, wire) in Decoder::new(wire.bytes()) {
                     match number {
-                        1 => key = String::from_utf8_lossy(wire.bytes()).into_owned(),
+                        1 => key = lossy(wire.bytes()),
                         _ => value = wire,
                     }
                 }

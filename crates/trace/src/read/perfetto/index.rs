@@ -1,11 +1,12 @@
 //! Where each CPU's bundles are in a Perfetto trace, and the names of tasks.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek};
 
 use schedlab_topology::CpuId;
 use schedlab_units::Pid;
 
+use super::pieces::Pieces;
 use super::{Cpu, Location, Packed};
 use crate::comm::Comm;
 use crate::perfetto::{bundle, packet};
@@ -15,6 +16,9 @@ use crate::read::{Error, Gap, Place, Record};
 
 /// No recorder writes a larger packet, compressed or not.
 const PACKET_MAX: u64 = 1 << 28;
+
+/// A packet's tag and its length take at most this many bytes.
+const HEAD_MAX: u64 = 11;
 
 /// What the first reading collects.
 #[derive(Default)]
@@ -26,18 +30,13 @@ pub(super) struct Index {
 
 impl Index {
     /// Reads through the file.
-    pub fn of<R: Read + Seek>(input: &mut R) -> Result<Index, Error> {
+    pub fn of<R: Read + Seek>(input: &mut Pieces<R>) -> Result<Index, Error> {
         let mut index = Index::default();
-        let end = input.seek(SeekFrom::End(0))?;
-        let mut at = input.seek(SeekFrom::Start(0))?;
-        let mut input = BufReader::with_capacity(1 << 16, input);
-        let mut bytes = Vec::new();
+        let (mut at, end) = (0, input.len());
         while at < end {
-            match next_packet(&mut input, end - at)? {
+            match next_packet(input.bytes(at, HEAD_MAX)?, end - at) {
                 Some((head, len)) => {
-                    bytes.clear();
-                    (&mut input).take(len).read_to_end(&mut bytes)?;
-                    index.packet(&bytes, None, at + head);
+                    index.packet(input.bytes(at + head, len)?, None, at + head);
                     at += head + len;
                 }
                 None if at == 0 => {
@@ -60,7 +59,7 @@ impl Index {
     /// Records the content of a packet.
     fn packet(&mut self, bytes: &[u8], packed: Option<Packed>, offset: u64) {
         let mut fields = Decoder::new(bytes);
-        for (field, wire) in fields.by_ref() {
+        while let Some((field, wire)) = fields.next() {
             let content = wire.bytes();
             let inside = || offset + place(bytes, content);
             match field {
@@ -138,20 +137,11 @@ fn base_name(path: &[u8]) -> &[u8] {
 }
 
 /// The length of the next packet's head and body, or `None` if there is no valid packet.
-fn next_packet(input: &mut impl Read, left: u64) -> Result<Option<(u64, u64)>, Error> {
-    let mut head = [0; 11];
-    let mut len = 0;
-    while len < head.len() && (len as u64) < left {
-        input.read_exact(&mut head[len..=len])?;
-        len += 1;
-        if len > 1 && head[len - 1] < 0x80 {
-            break;
-        }
-    }
-    let Some((b'\x0a', mut size)) = head[..len].split_first() else { return Ok(None) };
-    let Some(body) = varint(&mut size) else { return Ok(None) };
-    let sound = body <= PACKET_MAX && len as u64 + body <= left;
-    Ok(sound.then_some((len as u64, body)))
+fn next_packet(bytes: &[u8], left: u64) -> Option<(u64, u64)> {
+    let (b'\x0a', mut rest) = bytes.split_first()? else { return None };
+    let body = varint(&mut rest)?;
+    let head = (bytes.len() - rest.len()) as u64;
+    (body <= PACKET_MAX && head + body <= left).then_some((head, body))
 }
 
 /// Decompresses a run of packets.

@@ -2,7 +2,8 @@
 //!
 //! A bundle contains one CPU's events in order, but the bundles of different CPUs are in the order in which the
 //! recorder wrote them. So the file is read twice: first to find each CPU's bundles, then bundle by bundle, merging the
-//! CPUs by time. One bundle per CPU, the position of each bundle in the file and the names of tasks are kept in memory.
+//! CPUs by time. The events of one bundle per CPU, the latest pieces of the file, the position of each bundle in it and the
+//! names of tasks are kept in memory.
 //!
 //! A compact bundle does not contain the task that a CPU switched from: it is the one it switched to before. Before a
 //! CPU's first switch it is unknown, and events that need it become a gap. Track events, which include the decisions
@@ -10,9 +11,11 @@
 
 mod decode;
 mod index;
+mod pieces;
+mod quick;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek};
 
 use schedlab_topology::CpuId;
 
@@ -21,10 +24,11 @@ use super::names::Names;
 use super::{Error, Record};
 use decode::{Current, decode};
 use index::{Index, unpack};
+use pieces::Pieces;
 
 /// Reads a Perfetto trace.
 pub struct Reader<R> {
-    input: R,
+    input: Pieces<R>,
     cpus: BTreeMap<CpuId, Cpu>,
     merge: Merge,
     /// Records that come before any event.
@@ -62,7 +66,8 @@ struct Packed {
 
 impl<R: Read + Seek> Reader<R> {
     /// Reads the file once to find everything.
-    pub fn new(mut input: R) -> Result<Reader<R>, Error> {
+    pub fn new(input: R) -> Result<Reader<R>, Error> {
+        let mut input = Pieces::new(input)?;
         let Index { cpus, names, gaps } = Index::of(&mut input)?;
         let mut reader = Reader {
             input,
@@ -110,7 +115,7 @@ impl<R: Read + Seek> Iterator for Reader<R> {
 
 /// Decodes bundles of a CPU until it has a record, or no more bundles.
 fn fill<R: Read + Seek>(
-    input: &mut R,
+    input: &mut Pieces<R>,
     unpacked: &mut (Option<Packed>, Vec<u8>),
     id: CpuId,
     cpu: &mut Cpu,
@@ -119,29 +124,23 @@ fn fill<R: Read + Seek>(
     while queue.is_empty() {
         let Some(location) = cpu.bundles.pop_front() else { break };
         let bytes = load(input, unpacked, location)?;
-        decode(&bytes, id, location.offset, &mut cpu.current, queue);
+        decode(bytes, id, location.offset, &mut cpu.current, queue);
     }
     Ok(())
 }
 
-/// Reads a bundle's bytes.
-fn load<R: Read + Seek>(
-    input: &mut R,
-    unpacked: &mut (Option<Packed>, Vec<u8>),
+/// A bundle's bytes.
+fn load<'a, R: Read + Seek>(
+    input: &'a mut Pieces<R>,
+    unpacked: &'a mut (Option<Packed>, Vec<u8>),
     location: Location,
-) -> Result<Vec<u8>, Error> {
-    let mut read = |offset, len| -> Result<Vec<u8>, Error> {
-        input.seek(SeekFrom::Start(offset))?;
-        let mut bytes = Vec::new();
-        input.take(len).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let Some(packed) = location.packed else { return read(location.offset, location.len) };
+) -> Result<&'a [u8], Error> {
+    let Some(packed) = location.packed else { return Ok(input.bytes(location.offset, location.len)?) };
     if unpacked.0 != Some(packed) {
-        *unpacked = (Some(packed), unpack(&read(packed.offset, packed.len)?, packed.zstd)?);
+        *unpacked = (Some(packed), unpack(input.bytes(packed.offset, packed.len)?, packed.zstd)?);
     }
     let (start, len) = (location.offset as usize, location.len as usize);
-    Ok(unpacked.1.get(start..start + len).unwrap_or_default().to_vec())
+    Ok(unpacked.1.get(start..start + len).unwrap_or_default())
 }
 
 #[cfg(test)]
