@@ -31,10 +31,12 @@ impl Averages {
         self.with(others, |average, other| average.max(other + 1)).with(most, u64::min)
     }
 
+    #[inline(always)]
     pub fn each(self, change: impl Fn(u64) -> u64) -> Averages {
         Averages { load: change(self.load), runnable: change(self.runnable), util: change(self.util) }
     }
 
+    #[inline(always)]
     pub fn with(self, other: Averages, join: impl Fn(u64, u64) -> u64) -> Averages {
         Averages {
             load: join(self.load, other.load),

@@ -171,7 +171,8 @@ pub fn for_move(shadow: &Shadow, from: CpuId, to: CpuId, now: Time) -> [Vec<Aver
     })
 }
 
-/// Lower and upper bounds of a CPU's averages.
+/// Lower and upper bounds of a CPU's averages. Inlined, so that callers that need one average do not compute three.
+#[inline(always)]
 pub fn bounds(shadow: &Shadow, cpu: CpuId, width: Width, now: Time) -> (Averages, Averages) {
     let sched = &shadow.sched;
     let cfs = sched.root_cfs(cpu);
