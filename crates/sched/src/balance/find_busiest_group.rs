@@ -6,6 +6,7 @@ use crate::group_sums::{CpuStats, GroupSums};
 use crate::wakeup::fits_capacity;
 use crate::{AsymGroups, AsymPacking, Feature, FullyBusyTie, IdleType, Reason, SchedGroup, SdFlags, SgId};
 use schedlab_topology::CpuId;
+use schedlab_units::Time;
 
 /// Statistics of a domain, as in `struct sd_lb_stats`.
 pub(super) struct SdLbStats {
@@ -369,16 +370,16 @@ impl LbEnv<'_> {
     pub(super) fn sched_asym(&self, a: CpuId, b: CpuId) -> bool {
         self.sched.use_asym_prio(self.sd, a) && sched_asym_prefer(a, b)
     }
-
-    /// Whether the local group's capacity is recomputed: always, or, when newly idle, only if it is time.
-    pub(super) fn refreshes_capacity(&self) -> bool {
-        let local = self.sched.domains.sg(self.sd.groups.local());
-        let sgc = &self.sched.domains.sgcs[local.sgc as usize];
-        self.idle != IdleType::NewlyIdle || self.sched.jiffies(self.now) >= sgc.next_update
-    }
 }
 
 impl crate::Sched {
+    /// Whether the local group's capacity is recomputed: always, or, when newly idle, only if it is time.
+    pub(super) fn refreshes_capacity(&self, sd: crate::SdId, idle: IdleType, now: Time) -> bool {
+        let local = self.domains.sg(self.domains.sd(sd).groups.local());
+        let sgc = &self.domains.sgcs[local.sgc as usize];
+        idle != IdleType::NewlyIdle || self.jiffies(now) >= sgc.next_update
+    }
+
     /// Between cores the order of CPUs counts only for a CPU whose core is idle.
     ///
     /// Kernel: sched_use_asym_prio(), kernel/sched/fair.c, v6.12.

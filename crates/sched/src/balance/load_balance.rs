@@ -41,11 +41,10 @@ impl Sched {
     ///
     /// Kernel: load_balance(), kernel/sched/fair.c, v6.1; sched_balance_rq() from v6.10 on.
     pub fn load_balance(&mut self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
-        let env = LbEnv::new(self, cpu, sd, idle, now);
-        if env.should_we_balance() {
-            let serializes = env.sd.flags.has(SdFlags::SERIALIZE) && idle != IdleType::NewlyIdle;
+        if self.should_we_balance(cpu, sd, idle, now) {
+            let serializes = self.domains.sd(sd).flags.has(SdFlags::SERIALIZE) && idle != IdleType::NewlyIdle;
             let serializes = serializes && self.kernel.has(Feature::SerializeInside);
-            if env.refreshes_capacity() {
+            if self.refreshes_capacity(sd, idle, now) {
                 self.update_group_capacity(sd, now);
             }
             if idle == IdleType::NewlyIdle {

@@ -13,26 +13,10 @@ use alloc::vec::Vec;
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_units::{TaskId, Time};
 
+use super::runtimes::{EpochTime, Runtimes};
 use crate::task_work::TaskWork;
 use crate::wakeup::fits_capacity;
 use crate::{Curr, Domains, Feature, Kernel, NICE_0_LOAD, Sched, SharedId, Task};
-
-/// Run time that is halved once per epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EpochTime {
-    /// Epoch up to which it has been halved.
-    pub epoch: u64,
-    /// ns.
-    pub runtime: u64,
-}
-
-impl EpochTime {
-    fn age(&mut self, epoch: u64) {
-        let passed = epoch - self.epoch;
-        self.epoch = epoch;
-        self.runtime = if passed >= 64 { 0 } else { self.runtime >> passed };
-    }
-}
 
 /// The state of a process, as in `struct sched_cache_group`.
 #[derive(Clone, Debug)]
@@ -80,51 +64,6 @@ fn next_epoch(kernel: &Kernel, time: &mut EpochTime, next: &mut u64, jiffy: u64)
         *next += passed * period;
     }
     time.epoch
-}
-
-/// Run time by CPU, only for CPUs where some is left: most processes run on few.
-#[derive(Clone, Debug, Default)]
-pub struct Runtimes(Vec<(CpuId, EpochTime)>);
-
-impl Runtimes {
-    /// The time on a CPU that remains after the last decay, ns.
-    pub fn of(&self, cpu: CpuId) -> u64 {
-        self.place(cpu).map_or(0, |at| self.0[at].1.runtime)
-    }
-
-    fn place(&self, cpu: CpuId) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&cpu, |&(cpu, _)| cpu)
-    }
-
-    /// Decays the time on a CPU to an epoch, and returns what remains of it, ns.
-    fn age(&mut self, cpu: CpuId, epoch: u64) -> u64 {
-        let Ok(at) = self.place(cpu) else { return 0 };
-        let time = &mut self.0[at].1;
-        time.age(epoch);
-        let remains = time.runtime;
-        if remains == 0 {
-            self.0.remove(at);
-        }
-        remains
-    }
-
-    /// Decays the time on a CPU to an epoch and adds to it.
-    fn add(&mut self, cpu: CpuId, epoch: u64, runtime: u64) {
-        match self.place(cpu) {
-            Ok(at) => {
-                let time = &mut self.0[at].1;
-                time.age(epoch);
-                time.runtime += runtime;
-            }
-            Err(at) => {
-                // Of a hundred thousand processes most run on one CPU: a vector begins with room for four.
-                if self.0.is_empty() {
-                    self.0.reserve_exact(1);
-                }
-                self.0.insert(at, (cpu, EpochTime { epoch, runtime }));
-            }
-        }
-    }
 }
 
 /// All processes. A task remembers the place of its process, as each charge and each tick needs it.

@@ -16,7 +16,18 @@ impl Sched {
     ///
     /// Kernel: should_we_balance(), kernel/sched/fair.c, v4.13 to v7.2.
     pub fn should_we_balance(&self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> bool {
+        // The environment of a whole pass is not needed for the most frequent passes.
+        if idle == IdleType::NewlyIdle && self.leaving.is_empty() {
+            return self.may_look_newly_idle(cpu);
+        }
         LbEnv::new(self, cpu, sd, idle, now).should_we_balance()
+    }
+
+    /// Whether a newly idle CPU still has nothing to run: a task may have been queued while the lock was released.
+    #[inline]
+    fn may_look_newly_idle(&self, cpu: CpuId) -> bool {
+        let rq = &self.rqs[cpu];
+        !self.kernel.has(Feature::NewidleBailOut) || rq.nr_running == 0 && !rq.ttwu_pending
     }
 }
 
@@ -30,9 +41,7 @@ impl LbEnv<'_> {
         }
         let sched = self.sched;
         if self.idle == IdleType::NewlyIdle {
-            // A task may have been queued while the lock was released.
-            let rq = &sched.rqs[self.dst_cpu];
-            return !sched.kernel.has(Feature::NewidleBailOut) || rq.nr_running == 0 && !rq.ttwu_pending;
+            return sched.may_look_newly_idle(self.dst_cpu);
         }
         let mask = self.dst_grpmask();
         if !sched.kernel.has(Feature::SmtAwareBalance) || self.sd.flags.has(SdFlags::SHARE_CPUCAPACITY) {
