@@ -1,8 +1,11 @@
 //! `cargo xtask lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,B] [loads=A+B]`: kernel trees against our rules.
 //!
 //! Without trees Debian's sources are fetched (`groundtruth/source.sh`). Every machine, load and seed is run until both sides
-//! differ or to the end; the table goes into `docs/fidelity/lockstep.md`. As a control the same runs are made with the preset
-//! before the tree's own.
+//! differ or to the end; the table goes into `docs/fidelity/lockstep.md` after each machine, from the smallest to the largest.
+//! As a control the runs of the first two seeds are made with the preset before the tree's own too.
+//!
+//! `steps` and `seeds` are those of machines with up to 8 CPUs. Those with 16 to 64 CPUs have a quarter of the steps, larger
+//! ones an eighth and a fifth of the seeds: a state takes longer to compare there.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,7 +13,7 @@ use std::process::Command;
 
 use rayon::prelude::*;
 use schedlab::kernel_tree::{Cache, Library, Tree};
-use schedlab::lockstep::{Counts, Difference, Ended, Loads, Plan, nearest, prepared, run};
+use schedlab::lockstep::{Counts, Difference, Ended, Loads, Operations, Plan, nearest, prepared, run};
 use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
 
@@ -22,19 +25,37 @@ const SECTION: Section =
 /// Kernels from Debian that are fetched if no tree is named.
 const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "7.2", "7.3"];
 
-/// Machines of 1 to 256 CPUs, two of them with CPUs of different capacity, and how many tasks each has.
-const MACHINES: [(&str, usize); 10] = [
-    ("1x1x1", 5),
-    ("1x1x4", 12),
-    ("1x2x4", 20),
-    ("2x2x4", 40),
-    ("2x2x4x2", 60),
-    ("2x4x8", 120),
-    ("2x8x8", 200),
-    ("2x8x8x2", 300),
-    ("1x2x4:capacity=0-3/400", 20),
-    ("2x1x4:capacity=0-3/600", 30),
+/// A machine, and how much is run on it.
+#[derive(Clone, Copy)]
+struct Machine {
+    name: &'static str,
+    tasks: usize,
+    /// Its runs have one in so many of the steps,
+    steps_by: u64,
+    /// and one in so many of the seeds.
+    seeds_by: u64,
+}
+
+const fn machine(name: &'static str, tasks: usize, steps_by: u64, seeds_by: u64) -> Machine {
+    Machine { name, tasks, steps_by, seeds_by }
+}
+
+/// Machines of 1 to 256 CPUs, two of them with CPUs of different capacity.
+const MACHINES: [Machine; 10] = [
+    machine("1x1x1", 5, 1, 1),
+    machine("1x1x4", 12, 1, 1),
+    machine("1x2x4", 20, 1, 1),
+    machine("1x2x4:capacity=0-3/400", 20, 1, 1),
+    machine("2x1x4:capacity=0-3/600", 30, 1, 1),
+    machine("2x2x4", 40, 4, 1),
+    machine("2x2x4x2", 60, 4, 1),
+    machine("2x4x8", 120, 4, 1),
+    machine("2x8x8", 200, 8, 5),
+    machine("2x8x8x2", 300, 8, 5),
 ];
+
+/// Seeds of the control.
+const CONTROL_SEEDS: u64 = 2;
 
 /// Sets of loads, the last of them with all at once.
 const LOADS: [&str; 32] = [
@@ -77,8 +98,18 @@ struct Matrix {
     trees: Vec<(String, PathBuf)>,
     steps: u64,
     seeds: u64,
-    machines: Vec<(String, usize)>,
+    machines: Vec<Machine>,
     loads: Vec<String>,
+}
+
+impl Matrix {
+    fn steps(&self, machine: Machine) -> u64 {
+        self.steps.div_ceil(machine.steps_by)
+    }
+
+    fn seeds(&self, machine: Machine) -> u64 {
+        self.seeds.div_ceil(machine.seeds_by)
+    }
 }
 
 /// One run, and its place in the table.
@@ -120,27 +151,32 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
     }
     let trees = libraries.len();
     libraries.extend(controls);
-    let mut places = Vec::new();
-    for (tree, (.., fits)) in libraries.iter().enumerate() {
-        for machine in 0..matrix.machines.len() {
+    let places = |machine: usize| {
+        let seeds = |tree| match matrix.seeds(matrix.machines[machine]) {
+            seeds if tree < trees => seeds,
+            seeds => seeds.min(CONTROL_SEEDS),
+        };
+        let mut places = Vec::new();
+        for (tree, (.., fits)) in libraries.iter().enumerate() {
             for load in (0..matrix.loads.len()).filter(|load| fits[*load]) {
-                places.extend((1..=matrix.seeds).map(|seed| (tree, machine, load, seed)));
+                places.extend((1..=seeds(tree)).map(|seed| (tree, machine, load, seed)));
             }
         }
-    }
+        places
+    };
     let one = |&(tree, machine, load, seed): &(usize, usize, usize, u64)| -> Result<Done, String> {
-        let (shape, tasks) = &matrix.machines[machine];
+        let of = matrix.machines[machine];
         let plan = Plan {
             library: libraries[tree].3.clone(),
             rules: libraries[tree].2.clone(),
-            machine: Topology::preset_or_regular(shape).map_err(|error| error.to_string())?,
-            tasks: *tasks,
-            steps: matrix.steps,
+            machine: Topology::preset_or_regular(of.name).map_err(|error| error.to_string())?,
+            tasks: of.tasks,
+            steps: matrix.steps(of),
             seed,
             loads: loads[load].clone(),
         };
-        let ended = run(&plan).unwrap_or_else(|fault| {
-            eprintln!("{} on {shape}, {}, seed {seed}: {fault}", libraries[tree].0, plan.loads);
+        let mut ended = run(&plan).unwrap_or_else(|fault| {
+            eprintln!("{} on {}, {}, seed {seed}: {fault}", libraries[tree].0, of.name, plan.loads);
             let differ = Difference {
                 field: "fault",
                 of: "the tree".into(),
@@ -149,14 +185,21 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
             };
             Ended { differ: vec![differ], at_work: fault.to_string(), ..Ended::default() }
         });
+        ended.operations = Operations::new(); // the table does not need them
         Ok(Done { tree, machine, load, seed, ended })
     };
-    let done: Vec<Done> = places.par_iter().map(one).collect::<Result<_, _>>()?;
     let names: Vec<(&str, &str)> =
         libraries.iter().map(|(release, ours, ..)| (release.as_str(), ours.as_str())).collect();
-    let (done, controls): (Vec<Done>, Vec<Done>) = done.into_iter().partition(|run| run.tree < trees);
-    let text = text(&matrix, &names[..trees], &done) + &control(&names, trees, &controls);
-    SECTION.write(&text)
+    let (mut done, mut controls) = (Vec::new(), Vec::new());
+    for machine in 0..matrix.machines.len() {
+        let runs: Vec<Done> = places(machine).par_iter().map(one).collect::<Result<_, _>>()?;
+        let (own, before): (Vec<Done>, Vec<Done>) = runs.into_iter().partition(|run| run.tree < trees);
+        done.extend(own);
+        controls.extend(before);
+        SECTION.write(&(text(&matrix, &names[..trees], &done) + &control(&names, trees, &controls)))?;
+        eprintln!("{}: done", matrix.machines[machine].name);
+    }
+    Ok(())
 }
 
 /// The preset that comes before a kernel's.
@@ -169,7 +212,7 @@ fn preset_before(kernel: &str) -> Option<&'static str> {
 /// How often the control runs were equal.
 fn control(names: &[(&str, &str)], trees: usize, done: &[Done]) -> String {
     let mut text = String::from(
-        "\nThe control: the same runs of a tree with the preset before its own.\n\n| tree | preset | equal |\n|---|---|---|\n",
+        "\nThe control: the runs of seeds 1 and 2, of a tree with the preset before its own.\n\n| tree | preset | equal |\n|---|---|---|\n",
     );
     for (tree, (release, preset)) in names.iter().enumerate().skip(trees) {
         let _ =
@@ -181,9 +224,9 @@ fn control(names: &[(&str, &str)], trees: usize, done: &[Done]) -> String {
 fn matrix(words: &[String]) -> Result<Matrix, String> {
     let mut matrix = Matrix {
         trees: Vec::new(),
-        steps: 5000,
+        steps: 8000,
         seeds: 10,
-        machines: MACHINES.map(|(name, tasks)| (name.to_string(), tasks)).into(),
+        machines: MACHINES.into(),
         loads: LOADS.map(String::from).into(),
     };
     for word in words {
@@ -194,7 +237,7 @@ fn matrix(words: &[String]) -> Result<Matrix, String> {
             "steps" => matrix.steps = number()?,
             "seeds" => matrix.seeds = number()?,
             "machines" => {
-                matrix.machines.retain(|(name, _)| value.split(',').any(|wanted| wanted == name));
+                matrix.machines.retain(|machine| value.split(',').any(|wanted| wanted == machine.name));
                 all_found(value, ',', matrix.machines.len())?;
             }
             "loads" => {
@@ -234,11 +277,9 @@ fn text(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {
     let equal = done.iter().filter(|run| run.ended.equal()).count();
     let _ = writeln!(
         text,
-        "{} runs of {} operations at most, seeds 1 to {}: {equal} are equal to the end. {} operations, {} wake-ups, {} forks, \
-         {} picks, {} balance passes, {} comparisons of the whole state.\n",
+        "{} runs: {equal} are equal to the end. {} operations (pauses among them, in which ticks and timers come), {} wake-ups, \
+         {} forks, {} picks, {} balance passes, {} comparisons of the whole state.\n",
         done.len(),
-        matrix.steps,
-        matrix.seeds,
         sum.steps,
         sum.wakeups,
         sum.forks,
@@ -260,10 +301,17 @@ fn text(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {
         heads.join(" | "),
         "---|".repeat(names.len())
     );
-    for (machine, (name, tasks)) in matrix.machines.iter().enumerate() {
-        let of = |tree| done.iter().filter(move |run| run.tree == tree && run.machine == machine);
-        let cells = (0..names.len()).map(|tree| cell(of(tree)));
-        let _ = writeln!(text, "| {name}, {tasks} tasks | {} |", cells.collect::<Vec<_>>().join(" | "));
+    for (machine, of) in matrix.machines.iter().enumerate() {
+        let runs = |tree| done.iter().filter(move |run| run.tree == tree && run.machine == machine);
+        let cells: Vec<String> = (0..names.len()).map(|tree| cell(runs(tree))).collect();
+        let (seeds, steps) = (matrix.seeds(*of), matrix.steps(*of));
+        let _ = writeln!(
+            text,
+            "| {}, {} tasks, {seeds} seeds, {steps} steps | {} |",
+            of.name,
+            of.tasks,
+            cells.join(" | ")
+        );
     }
     let differ = differences(matrix, names, done);
     if !differ.is_empty() {
@@ -306,7 +354,7 @@ fn differences(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String
             "| {} | {} | {field} | {runs} | {} seed {}, after {} steps, {} |",
             names[*tree].0,
             matrix.loads[*load],
-            matrix.machines[first.machine].0,
+            matrix.machines[first.machine].name,
             first.seed,
             first.ended.counts.steps,
             first.ended.at_work

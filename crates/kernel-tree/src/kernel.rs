@@ -351,16 +351,24 @@ impl Kernel {
     }
 
     /// State of a task.
+    #[inline]
     pub fn task_state(&self, task: KernelTask) -> TaskState {
         TaskState::of(self.raw.task(task.0 as c_int))
     }
 
     /// State of a CPU.
+    #[inline]
     pub fn cpu_state(&self, cpu: CpuId) -> CpuState {
         CpuState::of(self.raw.cpu(self.at(cpu)))
     }
 
-    /// A domain of a CPU, counted from the lowest, and the CPUs that it spans.
+    /// State of a domain of a CPU, counted from the lowest.
+    #[inline]
+    pub fn domain_state(&self, cpu: CpuId, level: usize) -> Option<DomainState> {
+        self.raw.domain_state(self.at(cpu), level as c_int).map(DomainState::of)
+    }
+
+    /// The same, and the CPUs that it spans.
     pub fn domain(&self, cpu: CpuId, level: usize) -> Option<(DomainState, CpuMask)> {
         let (words, span) = self.raw.domain(self.at(cpu), level as c_int)?;
         let cpus = (0..self.cpus).filter(|cpu| span[cpu / 64] >> (cpu % 64) & 1 == 1);
@@ -368,11 +376,13 @@ impl Kernel {
     }
 
     /// The state of a group on a CPU.
+    #[inline]
     pub fn group_state(&self, group: GroupId, cpu: CpuId) -> GroupState {
         GroupState::of(self.raw.group(group.0 as c_int, self.at(cpu)))
     }
 
     /// The state of a process, with its time on a CPU.
+    #[inline]
     pub fn process_state(&self, process: u32, cpu: CpuId) -> ProcessState {
         ProcessState::of(self.raw.process(process as c_int, self.at(cpu)))
     }

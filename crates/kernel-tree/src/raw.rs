@@ -278,6 +278,7 @@ impl Raw {
     }
 
     /// State words of a task.
+    #[inline]
     pub(crate) fn task(&self, task: c_int) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         // SAFETY: no state has more words than this.
@@ -286,6 +287,7 @@ impl Raw {
     }
 
     /// State words of a CPU.
+    #[inline]
     pub(crate) fn cpu(&self, cpu: c_int) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         // SAFETY: as above.
@@ -293,7 +295,16 @@ impl Raw {
         words
     }
 
-    /// State words of a domain of a CPU, counted from the lowest, and its span.
+    /// State words of a domain of a CPU, counted from the lowest.
+    #[inline]
+    pub(crate) fn domain_state(&self, cpu: c_int, level: c_int) -> Option<[u64; WORDS]> {
+        let mut words = [0; WORDS];
+        // SAFETY: as above; without a mask none is written.
+        let found = unsafe { (self.lab_state_domain)(cpu, level, words.as_mut_ptr(), std::ptr::null_mut()) };
+        (found != 0).then_some(words)
+    }
+
+    /// The same, and its span.
     pub(crate) fn domain(&self, cpu: c_int, level: c_int) -> Option<([u64; WORDS], [u64; MASK_WORDS])> {
         let (mut words, mut span) = ([0; WORDS], [0; MASK_WORDS]);
         // SAFETY: as above; the mask is as long as the kernel's.
@@ -302,6 +313,7 @@ impl Raw {
     }
 
     /// State words of a group on a CPU.
+    #[inline]
     pub(crate) fn group(&self, group: c_int, cpu: c_int) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         // SAFETY: as above.
@@ -310,6 +322,7 @@ impl Raw {
     }
 
     /// State words of a process, with its time on a CPU.
+    #[inline]
     pub(crate) fn process(&self, process: c_int, cpu: c_int) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         // SAFETY: as above.

@@ -10,6 +10,7 @@ macro_rules! states {
         pub struct $name { $(pub $field: u64),* }
 
         impl $name {
+            #[inline]
             pub(crate) fn of(words: [u64; WORDS]) -> $name {
                 let [$($field,)* ..] = words;
                 $name { $($field),* }
@@ -19,12 +20,13 @@ macro_rules! states {
 }
 
 states! {
-    /// A task and its entity. Times are ns; a field that a kernel does not have is 0.
+    /// A task and its entity. Times are ns; a field that a kernel does not have is 0. `util_est` is `util_est.enqueued` up to 6.7.
     TaskState {
         cpu, on_rq, sched_delayed, on_cpu, vruntime, deadline, slice, sum_exec_runtime, vlag, load_avg, util_avg,
         runnable_avg, last_update_time, recent_used_cpu, wakee_flips, wake_cpu, se_on_rq, prio, util_est,
         dl_runtime, dl_deadline, dl_throttled, load_sum, util_sum, weight,
         dl_timer_cpu, inactive_timer_cpu, vprot, preferred_llc, pref_llc_queued,
+        util_est_ewma,
     }
     /// A CPU, its run queue and the state that its LLC shares. `vruntime` is the queue's `zero_vruntime` or
     /// `min_vruntime`. `llc_counts` has a byte for each of eight LLCs.
@@ -34,6 +36,7 @@ states! {
         overloaded, rt_util_avg, dl_util_avg, balance_idle_scan, avg_age, hrtick, irq_util_avg, load_sum,
         util_sum, removed, removed_load, misfit_task_load, h_nr_queued, vruntime_sum, next,
         nr_pref_llc_running, llc_counts, cpu_epoch, cpu_epoch_next, cpu_runtime,
+        util_est,
     }
     /// A domain of a CPU. `groups` counts them; what follows is of the local group.
     DomainState {
@@ -47,6 +50,7 @@ states! {
         period_at, on_list, h_load, load_sum, util_sum, queue_load_sum, queue_util_sum, load_avg_contrib, propagate,
         prop_runnable_sum, removed, removed_load, throttle_count, h_nr_queued, pool,
         period_timer_cpu, slack_timer_cpu, last_update_tg_load_avg, list_at, zero_vruntime, vruntime_sum, next,
+        queue_last_update_time,
     }
     /// From 7.2 on: what a process knows about the caches where it runs, and how long it ran on one CPU. `cpu` is one
     /// more than the CPU that it prefers, 0 without one.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schedlab_kernel_tree as tree;
-use schedlab_sched::{CacheGroup, Curr, FairPolicy, Policy, Pressure, SharedId};
+use schedlab_sched::{CacheGroup, Curr, FairPolicy, Policy, Pressure, SharedId, UtilEstForm};
 use schedlab_topology::CpuId;
 use serde::Serialize;
 
@@ -35,10 +35,17 @@ impl fmt::Display for Difference {
 /// Our clock of averages and writes to groups begins at this time, ns, so that no time is 0.
 const OUR_EPOCH: u64 = 1 << 30;
 
+/// A time of the kernel's clock of averages by ours. 0 means never in both.
+fn ours_of(at: u64) -> u64 {
+    if at == 0 { 0 } else { at + OUR_EPOCH }
+}
+
 /// Collects differences.
 struct Collected(Vec<Difference>);
 
 impl Collected {
+    #[cold]
+    #[inline(never)]
     fn numbers(&mut self, of: &dyn Fn() -> String, fields: &[(&'static str, u64, u64)]) {
         for &(field, kernel, ours) in fields {
             if kernel != ours {
@@ -47,6 +54,15 @@ impl Collected {
             }
         }
     }
+}
+
+/// Compares numbers. What differs is put into words only if something does.
+macro_rules! same {
+    ($all:expr, $of:expr, $(($field:expr, $kernel:expr, $ours:expr $(,)?)),* $(,)?) => {
+        if $(u64::ne(&$kernel, &$ours))|* {
+            $all.numbers(&$of, &[$(($field, $kernel, $ours)),*]);
+        }
+    };
 }
 
 impl Pair {
@@ -102,103 +118,99 @@ impl Pair {
             all.0.push(Difference { field: "curr", of: of(), kernel: name(theirs), ours: name(ours) });
         }
         let lazy = (self.kernel.pending(cpu).resched_lazy(), self.sched.rqs[cpu].need_resched.lazy);
-        all.numbers(&of, &[("TIF_NEED_RESCHED_LAZY", lazy.0.into(), lazy.1.into())]);
+        same!(all, of, ("TIF_NEED_RESCHED_LAZY", lazy.0.into(), lazy.1.into()));
         let theirs = self.kernel.cpu_state(cpu);
         let rq = &self.sched.rqs[cpu];
         let cfs = &self.sched.cfs_rqs[cpu.index()];
         // A timer that another CPU set is set by the interrupt.
         if !self.kernel.pending(cpu).ipi() {
-            all.numbers(&of, &[("hrtick_timer", theirs.hrtick, rq.hrtick.unwrap_or(0))]);
+            same!(all, of, ("hrtick_timer", theirs.hrtick, rq.hrtick.unwrap_or(0)));
         }
-        all.numbers(
-            &of,
-            &[
-                ("nr_running", theirs.nr_running, u64::from(rq.nr_running)),
-                ("rq clock", theirs.clock, rq.clock),
-                ("clock_task", theirs.clock_task, rq.clock_task),
-                ("clock_pelt", theirs.clock_pelt, rq.clock_pelt),
-                ("avg_idle", theirs.avg_idle, rq.avg_idle),
-                ("idle_stamp", theirs.idle_stamp, rq.idle_stamp),
-                ("next_balance", theirs.next_balance, rq.next_balance),
-                ("cfs load_avg", theirs.load_avg, cfs.avg.load_avg),
-                ("cfs util_avg", theirs.util_avg, cfs.avg.util_avg),
-                ("cfs runnable_avg", theirs.runnable_avg, cfs.avg.runnable_avg),
-                ("cfs weight", theirs.weight, cfs.load.weight),
-                ("cpu_capacity", theirs.cpu_capacity, rq.cpu_capacity),
-                ("max_idle_balance_cost", theirs.max_idle_balance_cost, rq.max_idle_balance_cost),
-                ("h_load", theirs.h_load, cfs.h_load.get()),
-                ("cfs load_sum", theirs.load_sum, cfs.avg.load_sum),
-                ("cfs util_sum", theirs.util_sum, cfs.avg.util_sum),
-                ("cfs removed.nr", theirs.removed, u64::from(cfs.removed.nr)),
-                ("cfs removed.load_avg", theirs.removed_load, cfs.removed.load_avg),
-                ("misfit_task_load", theirs.misfit_task_load, rq.misfit_task_load),
-                ("h_nr_queued", theirs.h_nr_queued, u64::from(cfs.h_nr_queued)),
-                ("vruntime of next", theirs.next, cfs.next.map_or(0, |next| self.sched.se(next).vruntime)),
-                ("last_h_load_update", theirs.last_h_load_update, cfs.last_h_load_update.get()),
-            ],
+        same!(
+            all,
+            of,
+            ("nr_running", theirs.nr_running, u64::from(rq.nr_running)),
+            ("rq clock", theirs.clock, rq.clock),
+            ("clock_task", theirs.clock_task, rq.clock_task),
+            ("clock_pelt", theirs.clock_pelt, rq.clock_pelt),
+            ("avg_idle", theirs.avg_idle, rq.avg_idle),
+            ("idle_stamp", theirs.idle_stamp, rq.idle_stamp),
+            ("next_balance", theirs.next_balance, rq.next_balance),
+            ("cfs load_avg", theirs.load_avg, cfs.avg.load_avg),
+            ("cfs util_avg", theirs.util_avg, cfs.avg.util_avg),
+            ("cfs runnable_avg", theirs.runnable_avg, cfs.avg.runnable_avg),
+            ("cfs weight", theirs.weight, cfs.load.weight),
+            ("cpu_capacity", theirs.cpu_capacity, rq.cpu_capacity),
+            ("max_idle_balance_cost", theirs.max_idle_balance_cost, rq.max_idle_balance_cost),
+            ("h_load", theirs.h_load, cfs.h_load.get()),
+            ("cfs load_sum", theirs.load_sum, cfs.avg.load_sum),
+            ("cfs util_sum", theirs.util_sum, cfs.avg.util_sum),
+            ("cfs removed.nr", theirs.removed, u64::from(cfs.removed.nr)),
+            ("cfs removed.load_avg", theirs.removed_load, cfs.removed.load_avg),
+            ("misfit_task_load", theirs.misfit_task_load, rq.misfit_task_load),
+            ("h_nr_queued", theirs.h_nr_queued, u64::from(cfs.h_nr_queued)),
+            ("vruntime of next", theirs.next, cfs.next.map_or(0, |next| self.sched.se(next).vruntime)),
+            ("cfs util_est", theirs.util_est, u64::from(rq.util_est_enqueued)),
+            ("last_h_load_update", theirs.last_h_load_update, cfs.last_h_load_update.get()),
         );
         // What is zero does not age.
         if cfs.avg.load_avg != 0 || cfs.avg.util_avg != 0 || cfs.avg.runnable_avg != 0 {
-            all.numbers(&of, &[("age of cfs averages", theirs.avg_age, self.avg_age(cpu))]);
+            same!(all, of, ("age of cfs averages", theirs.avg_age, self.avg_age(cpu)));
         }
         if self.sched.kernel.rules.pressure != Pressure::RtAvg {
-            all.numbers(
-                &of,
-                &[
-                    ("util_avg of RT", theirs.rt_util_avg, rq.avg_rt.util_avg),
-                    ("util_avg of interrupts", theirs.irq_util_avg, rq.avg_irq.util_avg),
-                    ("util_avg of deadline tasks", theirs.dl_util_avg, rq.avg_dl.util_avg),
-                ],
+            same!(
+                all,
+                of,
+                ("util_avg of RT", theirs.rt_util_avg, rq.avg_rt.util_avg),
+                ("util_avg of interrupts", theirs.irq_util_avg, rq.avg_irq.util_avg),
+                ("util_avg of deadline tasks", theirs.dl_util_avg, rq.avg_dl.util_avg),
             );
         }
         if cpu == CpuId(0) {
             let ours = u64::from(self.sched.domains.overload);
-            all.numbers(&|| "the machine".to_string(), &[("overloaded", theirs.overloaded, ours)]);
+            same!(all, || "the machine".to_string(), ("overloaded", theirs.overloaded, ours));
         }
         if self.zero_vruntime {
-            all.numbers(
-                &of,
-                &[
-                    ("zero_vruntime", theirs.vruntime, cfs.zero_vruntime),
-                    ("sum of vruntimes", theirs.vruntime_sum, cfs.avg_vruntime as u64),
-                ],
+            same!(
+                all,
+                of,
+                ("zero_vruntime", theirs.vruntime, cfs.zero_vruntime),
+                ("sum of vruntimes", theirs.vruntime_sum, cfs.avg_vruntime as u64),
             );
         }
         let cut = &self.sched.domains.per_cpu[cpu];
         let shared = |of: SharedId| &self.sched.domains.shared[of.0 as usize];
         if let Some(llc) = cut.llc_shared {
-            all.numbers(&of, &[("nr_idle_scan", theirs.nr_idle_scan, u64::from(shared(llc).nr_idle_scan))]);
+            same!(all, of, ("nr_idle_scan", theirs.nr_idle_scan, u64::from(shared(llc).nr_idle_scan)));
         }
         if let Some(searched) = cut.balance_shared.map(shared) {
             let scan = u64::from(searched.nr_idle_scan);
-            all.numbers(
-                &of,
-                &[
-                    ("nr_idle_scan of all capacities", theirs.balance_idle_scan, scan),
-                    ("has_idle_cores", theirs.has_idle_cores, u64::from(searched.has_idle_cores)),
-                ],
+            same!(
+                all,
+                of,
+                ("nr_idle_scan of all capacities", theirs.balance_idle_scan, scan),
+                ("has_idle_cores", theirs.has_idle_cores, u64::from(searched.has_idle_cores)),
             );
         }
         for (level, (_, sd)) in self.sched.domains.walk(cpu).enumerate() {
             let of = || format!("CPU {}, domain {level}", cpu.0);
-            let Some((theirs, _)) = self.kernel.domain(cpu, level) else {
+            let Some(theirs) = self.kernel.domain_state(cpu, level) else {
                 let (kernel, ours) = ("none".to_string(), "one".to_string());
                 all.0.push(Difference { field: "domain", of: of(), kernel, ours });
                 continue;
             };
             let sgc = &self.sched.domains.sgcs[self.sched.domains.sg(sd.groups.local()).sgc as usize];
-            all.numbers(
-                &of,
-                &[
-                    ("last_balance", theirs.last_balance, sd.last_balance),
-                    ("balance_interval", theirs.balance_interval, sd.balance_interval),
-                    ("nr_balance_failed", theirs.nr_balance_failed, u64::from(sd.nr_balance_failed)),
-                    ("sgc->imbalance", theirs.imbalance, u64::from(sgc.imbalance)),
-                    ("sgc->capacity", theirs.capacity, sgc.capacity),
-                    ("sgc->min_capacity", theirs.min_capacity, sgc.min_capacity),
-                    ("sgc->max_capacity", theirs.max_capacity, sgc.max_capacity),
-                    ("sgc->next_update", theirs.next_update, sgc.next_update),
-                ],
+            same!(
+                all,
+                of,
+                ("last_balance", theirs.last_balance, sd.last_balance),
+                ("balance_interval", theirs.balance_interval, sd.balance_interval),
+                ("nr_balance_failed", theirs.nr_balance_failed, u64::from(sd.nr_balance_failed)),
+                ("sgc->imbalance", theirs.imbalance, u64::from(sgc.imbalance)),
+                ("sgc->capacity", theirs.capacity, sgc.capacity),
+                ("sgc->min_capacity", theirs.min_capacity, sgc.min_capacity),
+                ("sgc->max_capacity", theirs.max_capacity, sgc.max_capacity),
+                ("sgc->next_update", theirs.next_update, sgc.next_update),
             );
         }
     }
@@ -209,15 +221,14 @@ impl Pair {
             let (rq, epoch) = (&self.sched.rqs[cpu], &self.sched.sched_cache.cpu[cpu]);
             let counts: u64 =
                 rq.llc_counts.iter().enumerate().map(|(llc, n)| u64::from(*n) << (8 * (llc % 8))).sum();
-            all.numbers(
-                &|| format!("CPU {}", cpu.0),
-                &[
-                    ("nr_pref_llc_running", theirs.nr_pref_llc_running, u64::from(rq.nr_pref_llc_running)),
-                    ("llc_counts", theirs.llc_counts, counts),
-                    ("cpu_epoch", theirs.cpu_epoch, epoch.epoch),
-                    ("cpu_epoch_next", theirs.cpu_epoch_next, self.sched.sched_cache.epoch_next[cpu]),
-                    ("cpu_runtime", theirs.cpu_runtime, epoch.runtime),
-                ],
+            same!(
+                all,
+                || format!("CPU {}", cpu.0),
+                ("nr_pref_llc_running", theirs.nr_pref_llc_running, u64::from(rq.nr_pref_llc_running)),
+                ("llc_counts", theirs.llc_counts, counts),
+                ("cpu_epoch", theirs.cpu_epoch, epoch.epoch),
+                ("cpu_epoch_next", theirs.cpu_epoch_next, self.sched.sched_cache.epoch_next[cpu]),
+                ("cpu_runtime", theirs.cpu_runtime, epoch.runtime),
             );
         }
         for process in 0..self.processes {
@@ -225,20 +236,19 @@ impl Pair {
             let of = || format!("process {process}");
             let theirs = self.kernel.process_state(process, CpuId(0));
             let number = |of: &dyn Fn(&CacheGroup) -> u64| group.map_or(0, of);
-            all.numbers(
-                &of,
-                &[
-                    ("cpu", theirs.cpu, number(&|group| group.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1))),
-                    ("epoch", theirs.epoch, number(&|group| group.epoch)),
-                    ("next_scan", theirs.next_scan, number(&|group| group.next_scan)),
-                    ("nr_running_avg", theirs.nr_running_avg, number(&|group| group.nr_running_avg as u64)),
-                    ("nr_threads", theirs.nr_threads, number(&|group| group.nr_threads.into())),
-                ],
+            same!(
+                all,
+                of,
+                ("cpu", theirs.cpu, number(&|group| group.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1))),
+                ("epoch", theirs.epoch, number(&|group| group.epoch)),
+                ("next_scan", theirs.next_scan, number(&|group| group.next_scan)),
+                ("nr_running_avg", theirs.nr_running_avg, number(&|group| group.nr_running_avg as u64)),
+                ("nr_threads", theirs.nr_threads, number(&|group| group.nr_threads.into())),
             );
             for cpu in (0..self.nr_cpus()).map(CpuId::from) {
                 let theirs = self.kernel.process_state(process, cpu).runtime;
                 let of = || format!("process {process} on CPU {}", cpu.0);
-                all.numbers(&of, &[("runtime", theirs, number(&|group| group.runtime.of(cpu)))]);
+                same!(all, of, ("runtime", theirs, number(&|group| group.runtime.of(cpu))));
             }
         }
     }
@@ -251,64 +261,58 @@ impl Pair {
         let theirs = self.kernel.task_state(self.tasks[number].1);
         let task = self.sched.task(self.tasks[number].0);
         let se = &task.se;
-        all.numbers(
-            &of,
-            &[
-                ("cpu", theirs.cpu, u64::from(task.cpu.0)),
-                ("on_rq", theirs.on_rq, u64::from(task.on_rq)),
-                ("sched_delayed", theirs.sched_delayed, u64::from(se.sched_delayed)),
-                ("sum_exec_runtime", theirs.sum_exec_runtime, se.sum_exec_runtime),
-                ("vruntime", theirs.vruntime, se.vruntime),
-                ("load_avg", theirs.load_avg, se.avg.load_avg),
-                ("util_avg", theirs.util_avg, se.avg.util_avg),
-                ("runnable_avg", theirs.runnable_avg, se.avg.runnable_avg),
-                ("load_sum", theirs.load_sum, se.avg.load_sum),
-                ("util_sum", theirs.util_sum, se.avg.util_sum),
-                ("weight", theirs.weight, se.load.weight),
-                (
-                    "recent_used_cpu",
-                    theirs.recent_used_cpu,
-                    task.recent_used_cpu.map_or(0, |cpu| cpu.0.into()),
-                ),
-                ("wake_cpu", theirs.wake_cpu, u64::from(task.wake_cpu.0)),
-                (
-                    "preferred_llc",
-                    theirs.preferred_llc,
-                    task.preferred_llc.map_or(0, |llc| u64::from(llc) + 1),
-                ),
-                ("pref_llc_queued", theirs.pref_llc_queued, task.pref_llc_queued.into()),
-            ],
+        same!(
+            all,
+            of,
+            ("cpu", theirs.cpu, u64::from(task.cpu.0)),
+            ("on_rq", theirs.on_rq, u64::from(task.on_rq)),
+            ("sched_delayed", theirs.sched_delayed, u64::from(se.sched_delayed)),
+            ("sum_exec_runtime", theirs.sum_exec_runtime, se.sum_exec_runtime),
+            ("vruntime", theirs.vruntime, se.vruntime),
+            ("load_avg", theirs.load_avg, se.avg.load_avg),
+            ("util_avg", theirs.util_avg, se.avg.util_avg),
+            ("runnable_avg", theirs.runnable_avg, se.avg.runnable_avg),
+            ("load_sum", theirs.load_sum, se.avg.load_sum),
+            ("util_sum", theirs.util_sum, se.avg.util_sum),
+            ("weight", theirs.weight, se.load.weight),
+            ("recent_used_cpu", theirs.recent_used_cpu, task.recent_used_cpu.map_or(0, |cpu| cpu.0.into()),),
+            ("wake_cpu", theirs.wake_cpu, u64::from(task.wake_cpu.0)),
+            ("preferred_llc", theirs.preferred_llc, task.preferred_llc.map_or(0, |llc| u64::from(llc) + 1),),
+            ("last_update_time", ours_of(theirs.last_update_time), se.avg.last_update_time),
+            ("util_est", theirs.util_est, self.sched.util_est_last(self.tasks[number].0).into()),
+            ("pref_llc_queued", theirs.pref_llc_queued, task.pref_llc_queued.into()),
         );
+        if self.sched.kernel.rules.util_est_form != UtilEstForm::Single {
+            same!(all, of, ("util_est.ewma", theirs.util_est_ewma, task.util_est_ewma.into()));
+        }
         if self.nr_cpus() > 1 {
             // The kernel counts them even for a single CPU, as its mask has room for more, and no rule reads them.
-            all.numbers(&of, &[("wakee_flips", theirs.wakee_flips, u64::from(task.wakee_flips))]);
+            same!(all, of, ("wakee_flips", theirs.wakee_flips, u64::from(task.wakee_flips)));
         }
         if matches!(task.policy, Policy::Deadline { .. }) {
-            all.numbers(
-                &of,
-                &[
-                    ("dl.runtime", theirs.dl_runtime, task.dl_runtime as u64),
-                    ("dl.deadline", theirs.dl_deadline, task.dl_deadline),
-                    ("dl_throttled", theirs.dl_throttled, u64::from(task.dl_throttled)),
-                ],
+            same!(
+                all,
+                of,
+                ("dl.runtime", theirs.dl_runtime, task.dl_runtime as u64),
+                ("dl.deadline", theirs.dl_deadline, task.dl_deadline),
+                ("dl_throttled", theirs.dl_throttled, u64::from(task.dl_throttled)),
             );
         }
         if self.sched.kernel.rules.policy == FairPolicy::Eevdf {
             let relative = |deadline: u64, vruntime: u64| deadline.wrapping_sub(vruntime);
-            all.numbers(
-                &of,
-                &[
-                    (
-                        "deadline - vruntime",
-                        relative(theirs.deadline, theirs.vruntime),
-                        relative(se.deadline, se.vruntime),
-                    ),
-                    ("slice", theirs.slice, se.slice),
-                    ("vlag", theirs.vlag, se.vlag as u64),
-                ],
+            same!(
+                all,
+                of,
+                (
+                    "deadline - vruntime",
+                    relative(theirs.deadline, theirs.vruntime),
+                    relative(se.deadline, se.vruntime),
+                ),
+                ("slice", theirs.slice, se.slice),
+                ("vlag", theirs.vlag, se.vlag as u64),
             );
             if self.runs(number) {
-                all.numbers(&of, &[("vprot", theirs.vprot, se.vprot)]);
+                same!(all, of, ("vprot", theirs.vprot, se.vprot));
             }
         }
     }
@@ -318,11 +322,11 @@ impl Pair {
         let (group, theirs) = self.groups[number];
         let theirs = self.kernel.group_state(theirs, cpu);
         let tg = self.sched.tg(group);
-        let (queue, se) = self.sched.seen_on_cpu(group, cpu);
+        let (queue, se) = self.sched.queue_and_entity(group, cpu);
         // Kernels without a limit on such writes keep no time of the last one.
         let tg_load_at = match theirs.last_update_tg_load_avg {
             0 => queue.last_update_tg_load_avg,
-            at => at + OUR_EPOCH,
+            at => ours_of(at),
         };
         let list = &self.sched.rqs[cpu].leaf_cfs_rqs;
         let list_at =
@@ -330,52 +334,56 @@ impl Pair {
         let list_at = list_at.map_or(0, |at| at as u64 + 1);
         if cpu == CpuId(0) {
             let of = || format!("group {number}");
-            all.numbers(&of, &[("cfs_bandwidth.runtime", theirs.pool, tg.bandwidth.runtime)]);
+            let load = tg.load_avg.iter().sum::<i64>() as u64;
+            same!(
+                all,
+                of,
+                ("cfs_bandwidth.runtime", theirs.pool, tg.bandwidth.runtime),
+                ("load_avg", theirs.tg_load_avg, load),
+            );
         }
-        all.numbers(
-            &of,
-            &[
-                ("on_rq", theirs.on_rq, u64::from(se.on_rq)),
-                ("weight", theirs.weight, se.load.weight),
-                ("vruntime", theirs.vruntime, se.vruntime),
-                ("load_avg", theirs.load_avg, se.avg.load_avg),
-                ("util_avg", theirs.util_avg, se.avg.util_avg),
-                ("queue's weight", theirs.queue_weight, queue.load.weight),
-                ("queue's load_avg", theirs.queue_load_avg, queue.avg.load_avg),
-                ("queue's util_avg", theirs.queue_util_avg, queue.avg.util_avg),
-                ("group's load_avg", theirs.tg_load_avg, tg.load_avg.iter().sum::<i64>() as u64),
-                ("throttled", theirs.throttled, u64::from(queue.throttled)),
-                ("runtime_remaining", theirs.runtime_remaining, queue.runtime_remaining as u64),
-                ("on_list", theirs.on_list, u64::from(queue.on_list)),
-                ("queue's h_load", theirs.h_load, queue.h_load.get()),
-                ("load_sum", theirs.load_sum, se.avg.load_sum),
-                ("util_sum", theirs.util_sum, se.avg.util_sum),
-                ("queue's load_sum", theirs.queue_load_sum, queue.avg.load_sum),
-                ("queue's util_sum", theirs.queue_util_sum, queue.avg.util_sum),
-                ("tg_load_avg_contrib", theirs.load_avg_contrib, queue.tg_load_avg_contrib),
-                ("last_update_tg_load_avg", tg_load_at, queue.last_update_tg_load_avg),
-                ("place in leaf_cfs_rq_list", theirs.list_at, list_at),
-                ("propagate", theirs.propagate, u64::from(queue.propagate)),
-                ("prop_runnable_sum", theirs.prop_runnable_sum, queue.prop_runnable_sum as u64),
-                ("removed.nr", theirs.removed, u64::from(queue.removed.nr)),
-                ("removed.load_avg", theirs.removed_load, queue.removed.load_avg),
-                ("throttle_count", theirs.throttle_count, queue.throttle_count.into()),
-                ("h_nr_queued", theirs.h_nr_queued, queue.h_nr_queued.into()),
-                ("vruntime of next", theirs.next, queue.next.map_or(0, |next| self.sched.se(next).vruntime)),
-            ],
+        same!(
+            all,
+            of,
+            ("on_rq", theirs.on_rq, u64::from(se.on_rq)),
+            ("weight", theirs.weight, se.load.weight),
+            ("vruntime", theirs.vruntime, se.vruntime),
+            ("load_avg", theirs.load_avg, se.avg.load_avg),
+            ("util_avg", theirs.util_avg, se.avg.util_avg),
+            ("queue's weight", theirs.queue_weight, queue.load.weight),
+            ("queue's load_avg", theirs.queue_load_avg, queue.avg.load_avg),
+            ("queue's util_avg", theirs.queue_util_avg, queue.avg.util_avg),
+            ("throttled", theirs.throttled, u64::from(queue.throttled)),
+            ("runtime_remaining", theirs.runtime_remaining, queue.runtime_remaining as u64),
+            ("on_list", theirs.on_list, u64::from(queue.on_list)),
+            ("queue's h_load", theirs.h_load, queue.h_load.get()),
+            ("load_sum", theirs.load_sum, se.avg.load_sum),
+            ("util_sum", theirs.util_sum, se.avg.util_sum),
+            ("queue's load_sum", theirs.queue_load_sum, queue.avg.load_sum),
+            ("queue's util_sum", theirs.queue_util_sum, queue.avg.util_sum),
+            ("queue's last_update_time", ours_of(theirs.queue_last_update_time), queue.avg.last_update_time),
+            ("tg_load_avg_contrib", theirs.load_avg_contrib, queue.tg_load_avg_contrib),
+            ("last_update_tg_load_avg", tg_load_at, queue.last_update_tg_load_avg),
+            ("place in leaf_cfs_rq_list", theirs.list_at, list_at),
+            ("propagate", theirs.propagate, u64::from(queue.propagate)),
+            ("prop_runnable_sum", theirs.prop_runnable_sum, queue.prop_runnable_sum as u64),
+            ("removed.nr", theirs.removed, u64::from(queue.removed.nr)),
+            ("removed.load_avg", theirs.removed_load, queue.removed.load_avg),
+            ("throttle_count", theirs.throttle_count, queue.throttle_count.into()),
+            ("h_nr_queued", theirs.h_nr_queued, queue.h_nr_queued.into()),
+            ("vruntime of next", theirs.next, queue.next.map_or(0, |next| self.sched.se(next).vruntime)),
         );
         if self.sched.kernel.rules.policy == FairPolicy::Eevdf {
-            all.numbers(
-                &of,
-                &[
-                    ("zero_vruntime", theirs.zero_vruntime, queue.zero_vruntime),
-                    ("sum of vruntimes", theirs.vruntime_sum, queue.avg_vruntime as u64),
-                    ("deadline", theirs.deadline, se.deadline),
-                    ("vlag", theirs.vlag, se.vlag as u64),
-                    ("sched_delayed", theirs.sched_delayed, u64::from(se.sched_delayed)),
-                    ("slice", theirs.slice, se.slice),
-                    ("rel_deadline", theirs.rel_deadline, u64::from(se.rel_deadline)),
-                ],
+            same!(
+                all,
+                of,
+                ("zero_vruntime", theirs.zero_vruntime, queue.zero_vruntime),
+                ("sum of vruntimes", theirs.vruntime_sum, queue.avg_vruntime as u64),
+                ("deadline", theirs.deadline, se.deadline),
+                ("vlag", theirs.vlag, se.vlag as u64),
+                ("sched_delayed", theirs.sched_delayed, u64::from(se.sched_delayed)),
+                ("slice", theirs.slice, se.slice),
+                ("rel_deadline", theirs.rel_deadline, u64::from(se.rel_deadline)),
             );
         }
     }

@@ -1,5 +1,6 @@
 //! Both sides, and the effect of an operation on them.
 
+use std::fmt;
 use std::sync::Arc;
 
 use schedlab_kernel_tree::{CpuState, GroupId, Kernel, KernelTask};
@@ -169,7 +170,7 @@ impl Pair {
     }
 
     /// Compares the states, if they were equal so far.
-    pub(crate) fn compare(&mut self, at_work: &str) {
+    pub(crate) fn compare(&mut self, at_work: fmt::Arguments<'_>) {
         if !self.equal() {
             return;
         }
@@ -326,14 +327,14 @@ impl Pair {
         };
         if done {
             self.counts.steps += 1;
-            self.after(&operation.to_string());
+            self.after(format_args!("{operation}"));
             self.settle();
         }
         done
     }
 
     /// After an action: handles the requests of our rules to a driver, and compares.
-    pub(crate) fn after(&mut self, what: &str) {
+    pub(crate) fn after(&mut self, what: fmt::Arguments<'_>) {
         self.effects();
         self.compare(what);
     }
@@ -478,7 +479,7 @@ impl Pair {
         self.leaving[cpu.index()] = false;
         self.kernel.take_down(cpu);
         self.ask_stopper(cpu, cpu, StopperWork::Die, true);
-        self.after(&format!("CPU {} is empty", cpu.0));
+        self.after(format_args!("CPU {} is empty", cpu.0));
         true
     }
 

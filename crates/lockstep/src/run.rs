@@ -87,7 +87,7 @@ pub fn run(plan: &Plan) -> Result<Ended, Fault> {
         let mut pair = plan.pair();
         let mut generator = Generator::new(plan.seed, &plan.loads, plan.tasks);
         let mut operations = Operations::new();
-        pair.compare("boot");
+        pair.compare(format_args!("boot"));
         for _ in 0..plan.steps {
             if !pair.equal() {
                 break;
@@ -121,7 +121,7 @@ pub(crate) fn repeat(
         pair.told = tell.then(Vec::new);
         pair.sched.balance_log = tell.then(Vec::new);
         let mut done = Operations::new();
-        pair.compare("boot");
+        pair.compare(format_args!("boot"));
         for operation in operations {
             if !pair.equal() {
                 break;

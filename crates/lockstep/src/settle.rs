@@ -67,7 +67,7 @@ impl Pair {
             self.balance_due[cpu.index()] = true;
         }
         self.tell(|| format!("interrupt of CPU {}", cpu.0));
-        self.after(&format!("an interrupt of CPU {}", cpu.0));
+        self.after(format_args!("an interrupt of CPU {}", cpu.0));
         true
     }
 
@@ -87,7 +87,7 @@ impl Pair {
         self.kernel.softirq(cpu);
         let now = self.time();
         self.sched.run_rebalance_domains(cpu, now);
-        self.after(&format!("balancing by CPU {}", cpu.0));
+        self.after(format_args!("balancing by CPU {}", cpu.0));
         true
     }
 
@@ -103,7 +103,7 @@ impl Pair {
         }
         self.kernel.resched(cpu);
         self.schedule(cpu, Deactivate::Preempted);
-        self.after(&format!("schedule() on CPU {}", cpu.0));
+        self.after(format_args!("schedule() on CPU {}", cpu.0));
         true
     }
 
@@ -145,7 +145,7 @@ impl Pair {
             }
             self.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible));
         }
-        self.after(&format!("the stopper of CPU {}", cpu.0));
+        self.after(format_args!("the stopper of CPU {}", cpu.0));
         true
     }
 

@@ -131,7 +131,7 @@ impl Pair {
         }
         let by = by.unwrap_or(CpuId(0));
         self.fire_ours(by, |_| true);
-        self.after(&format!("timers on CPU {}", by.0));
+        self.after(format_args!("timers on CPU {}", by.0));
         self.settle();
     }
 
@@ -205,7 +205,7 @@ impl Pair {
         let ticked = self.sched.tick(cpu, self.time());
         self.balance_due[cpu.index()] |= ticked.raise_balance;
         self.tell(|| format!("tick on CPU {}", cpu.0));
-        self.after(&format!("the tick of CPU {}", cpu.0));
+        self.after(format_args!("the tick of CPU {}", cpu.0));
         self.settle();
     }
 }

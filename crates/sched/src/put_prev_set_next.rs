@@ -15,12 +15,15 @@ impl Sched {
         {
             self.each_level(SeId(task.0), self.root_cfs_id(cpu), Sched::clear_buddies);
         }
-        if next == prev {
+        let put_back = core::mem::take(&mut self.rqs[cpu].put_back);
+        if next == prev && !put_back {
             self.picked_again(cpu, next);
             return;
         }
         let prev_class = self.class_of_curr(prev);
-        if let (Curr::Task(from), Curr::Task(to), Class::Fair) = (prev, next, prev_class)
+        if put_back {
+            self.set_next(cpu, next, prev_class);
+        } else if let (Curr::Task(from), Curr::Task(to), Class::Fair) = (prev, next, prev_class)
             && self.class_of(to) == Class::Fair
         {
             self.switch_fair(cpu, SeId(from.0), SeId(to.0));

@@ -90,6 +90,8 @@ pub struct Rq {
     pub(crate) alone_branch: Option<CfsRqId>,
     /// It updates the load of the idle CPUs when it enters the idle loop (NOHZ_NEWILB_KICK).
     pub(crate) newilb: bool,
+    /// The running task is back in its queues, as the pick starts again after it has throttled one.
+    pub put_back: bool,
     /// Queues with new quota that this CPU was interrupted to unthrottle (v6.4).
     pub cfsb_csd_list: Vec<CfsRqId>,
     /// Blocked load may still decay.
@@ -211,6 +213,7 @@ impl Rq {
             leaf_cfs_rqs: Vec::new(),
             alone_branch: None,
             newilb: false,
+            put_back: false,
             cfsb_csd_list: Vec::new(),
             has_blocked_load: false,
             nohz_tick_stopped: false,

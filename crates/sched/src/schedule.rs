@@ -74,6 +74,12 @@ impl Sched {
         self.rqs[cpu].push_queued = next != prev || !self.kernel.has(Feature::IdleShortcut);
         self.hrtick_schedule_exit(cpu);
         if next == Curr::Idle {
+            // The idle loop comes after finish_task_switch(), which removes the averages of a task that has ended.
+            if how == Deactivate::Exit
+                && let Curr::Task(task) = prev
+            {
+                self.finish_task_switch(task);
+            }
             self.nohz_run_idle_balance(cpu, now);
         }
         Switched {
@@ -111,7 +117,9 @@ impl Sched {
     /// Kernel: finish_task_switch(), kernel/sched/core.c, v6.12.
     pub fn finish_task_switch(&mut self, prev: TaskId) {
         let task = self.task_mut(prev);
-        task.on_cpu = false;
+        if !core::mem::take(&mut task.on_cpu) {
+            return;
+        }
         if task.state == TaskState::Dead && task.policy.is_fair() {
             self.task_dead_fair(prev);
         }
@@ -238,7 +246,7 @@ impl Sched {
 
     /// Throttles the queues without quota on the path of the pick, which then starts again. Up to v6.11 only queues
     /// that have a running entity are checked. Queues of the running task that are not on the path of the pick are
-    /// throttled when that task is put back.
+    /// throttled when that task is put back: up to v6.11 before the pick starts again, so that then all its levels are set.
     ///
     /// Kernel: pick_task_fair(), kernel/sched/fair.c, v6.12; pick_next_task_fair(), v6.1.
     fn throttle_along_pick(&mut self, cpu: CpuId) {
@@ -255,6 +263,10 @@ impl Sched {
                 self.update_curr(level);
             }
             if asked && self.check_cfs_rq_runtime(level) {
+                if !asks_all && self.cfs(root).nr_queued > 0 {
+                    self.put_prev(cpu);
+                    self.rqs[cpu].put_back = true;
+                }
                 level = root;
                 continue;
             }
@@ -357,6 +369,51 @@ mod tests {
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
     use crate::{Curr, NICE_0_LOAD, NewTask, TaskState, TgId};
+
+    #[test]
+    fn a_pick_that_throttles_sets_all_levels_or_those_that_differ() {
+        let next = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let above = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), lab.time());
+            let limited = lab.sched.new_group(above, 100 * NICE_0_LOAD, CpuId(0), lab.time());
+            lab.sched.set_bandwidth(limited, Some(2 * MS), 100 * MS, 0, lab.time());
+            lab.fork("limited", 0, NewTask { tg: limited, ..lab.spec() });
+            lab.fork("free", 0, NewTask { tg: above, nice: 19, ..lab.spec() });
+            let root = lab.sched.root_cfs_id(CpuId(0));
+            let (_, entity) = lab.sched.made_on_cpu(above, CpuId(0));
+            lab.sched.cfs_mut(root).next = entity.filter(|_| !lab.sched.is_flat());
+            let before = alloc::string::String::from(lab.running(0));
+            lab.now += 3 * MS;
+            lab.sched.schedule(CpuId(0), Deactivate::Preempted, lab.time());
+            let marked = lab.sched.cfs(root).next.is_some();
+            alloc::format!("{before}, then {}, next {marked}", lab.running(0))
+        };
+        expect![[r#"
+            v4.13..v6.3: limited, then free, next false
+            v6.10..v7.2: limited, then free, next true
+            v7.3: limited, then free, next false"#]]
+        .assert_eq(&by_kernel("", next));
+    }
+
+    #[test]
+    fn a_task_has_ended_before_its_cpu_updates_the_load_of_idle_cpus() {
+        let left = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            lab.hog("ends", 0);
+            lab.sched.nohz_balance_enter_idle(CpuId(0));
+            lab.sched.rqs[CpuId(0)].newilb = true;
+            lab.now += 8 * MS;
+            let ended = lab.sched.schedule(CpuId(0), Deactivate::Exit, lab.time()).prev;
+            lab.sched.finish_task_switch(ended.task().unwrap());
+            let queue = lab.sched.root_cfs(CpuId(0));
+            alloc::format!("load {}, removed {}", queue.avg.load_avg, queue.removed.nr)
+        };
+        expect![[r#"
+            v4.13: load 1030, removed 1
+            v5.5: load 1023, removed 1
+            v5.18..v7.3: load 0, removed 0"#]]
+        .assert_eq(&by_kernel("", left));
+    }
 
     #[test]
     fn an_idle_cpu_called_for_nothing_looks_for_work_or_not() {

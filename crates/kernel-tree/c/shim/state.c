@@ -11,7 +11,8 @@
 enum { T_CPU, T_ON_RQ, T_DELAYED, T_ON_CPU, T_VRUNTIME, T_DEADLINE, T_SLICE, T_SUM_EXEC, T_VLAG, T_LOAD_AVG, T_UTIL_AVG,
        T_RUNNABLE_AVG, T_LAST_UPDATE, T_RECENT_USED, T_WAKEE_FLIPS, T_WAKE_CPU, T_SE_ON_RQ, T_PRIO, T_UTIL_EST,
        T_DL_RUNTIME, T_DL_DEADLINE, T_DL_THROTTLED, T_LOAD_SUM, T_UTIL_SUM, T_WEIGHT,
-       T_DL_TIMER_CPU, T_INACTIVE_TIMER_CPU, T_VPROT, T_PREFERRED_LLC, T_PREF_LLC_QUEUED };
+       T_DL_TIMER_CPU, T_INACTIVE_TIMER_CPU, T_VPROT, T_PREFERRED_LLC, T_PREF_LLC_QUEUED,
+       T_UTIL_EST_EWMA };
 
 /* The CPU on which a timer is set, or was last. */
 static int timer_cpu(struct hrtimer *timer)
@@ -48,9 +49,10 @@ void lab_state_task(int id, u64 *o)
 	o[T_UTIL_SUM] = se->avg.util_sum;
 	o[T_WEIGHT] = se->load.weight;
 #if AT_LEAST(6, 8)
-	o[T_UTIL_EST] = se->avg.util_est;
+	o[T_UTIL_EST] = se->avg.util_est & ~UTIL_AVG_UNCHANGED;
 #else
-	o[T_UTIL_EST] = se->avg.util_est.enqueued;
+	o[T_UTIL_EST] = se->avg.util_est.enqueued & ~UTIL_AVG_UNCHANGED;
+	o[T_UTIL_EST_EWMA] = se->avg.util_est.ewma;
 #endif
 #if AT_LEAST(6, 12)
 	o[T_DELAYED] = se->sched_delayed;
@@ -102,7 +104,7 @@ enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STA
        C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES,
        C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG, C_LOAD_SUM,
        C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR, C_SUM, C_NEXT,
-       C_NR_PREF_LLC_RUNNING, C_LLC_COUNTS, C_EPOCH, C_EPOCH_NEXT, C_EPOCH_RUNTIME };
+       C_NR_PREF_LLC_RUNNING, C_LLC_COUNTS, C_EPOCH, C_EPOCH_NEXT, C_EPOCH_RUNTIME, C_UTIL_EST };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -144,6 +146,11 @@ void lab_state_cpu(int cpu, u64 *o)
 		o[C_IDLE_SCAN] = llc->shared->nr_idle_scan;
 	if (searched && searched->shared)
 		o[C_BALANCE_SCAN] = searched->shared->nr_idle_scan;
+#endif
+#if AT_LEAST(6, 8)
+	o[C_UTIL_EST] = rq->cfs.avg.util_est;
+#else
+	o[C_UTIL_EST] = rq->cfs.avg.util_est.enqueued;
 #endif
 	o[C_IRQ_AVG] = rq->avg_irq.util_avg;
 	o[C_LOAD_SUM] = rq->cfs.avg.load_sum;
@@ -199,12 +206,13 @@ int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 		o[D_MIN_CAPACITY] = sg->sgc->min_capacity;
 		o[D_MAX_CAPACITY] = sg->sgc->max_capacity;
 		o[D_NEXT_UPDATE] = sg->sgc->next_update;
+		if (!span)
+			return 1;
 		do {
 			o[D_GROUPS]++;
 			sg = sg->next;
 		} while (sg != sd->groups);
-		if (span)
-			memcpy(span, cpumask_bits(sched_domain_span(sd)), NR_CPUS / 8);
+		memcpy(span, cpumask_bits(sched_domain_span(sd)), NR_CPUS / 8);
 		return 1;
 	}
 	return 0;
@@ -214,7 +222,7 @@ enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LO
        G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT,
        G_ON_LIST, G_H_LOAD, G_LOAD_SUM, G_UTIL_SUM, G_Q_LOAD_SUM, G_Q_UTIL_SUM, G_CONTRIB, G_PROPAGATE, G_PROP_SUM, G_REMOVED,
        G_REMOVED_LOAD, G_THROTTLE_COUNT, G_H_NR, G_POOL, G_PERIOD_CPU, G_SLACK_CPU,
-       G_TG_LOAD_AT, G_LIST_AT, G_ZERO, G_SUM, G_NEXT };
+       G_TG_LOAD_AT, G_LIST_AT, G_ZERO, G_SUM, G_NEXT, G_Q_LAST_UPDATE };
 
 /* Its place among the queues whose averages are updated, from 1; 0 if it is not among them. */
 static int list_at(struct cfs_rq *q)
@@ -272,6 +280,7 @@ void lab_state_group(int group, int cpu, u64 *o)
 	o[G_UTIL_SUM] = se->avg.util_sum;
 	o[G_Q_LOAD_SUM] = q->avg.load_sum;
 	o[G_Q_UTIL_SUM] = q->avg.util_sum;
+	o[G_Q_LAST_UPDATE] = q->avg.last_update_time;
 	o[G_CONTRIB] = q->tg_load_avg_contrib;
 	o[G_PROPAGATE] = q->propagate;
 	o[G_PROP_SUM] = q->prop_runnable_sum;

@@ -90,8 +90,19 @@ impl Sched {
         self.tg(tg).blank.as_deref().expect("a group that is not made everywhere has a blank")
     }
 
-    /// A group's queue and entity on a CPU, whether they exist or not; the group is not the root.
-    pub fn seen_on_cpu(&self, tg: TgId, cpu: CpuId) -> (Cow<'_, CfsRq>, Cow<'_, Entity>) {
+    /// A group's queue and entity on a CPU, whether they exist or not; the group is not the root. Where they do not exist, these
+    /// are shared by all such CPUs: the number of the CPU and the times of the averages are missing.
+    #[inline]
+    pub fn queue_and_entity(&self, tg: TgId, cpu: CpuId) -> (&CfsRq, &Entity) {
+        if let Some((cfs, se)) = self.on_cpu(tg, cpu) {
+            return (self.cfs(cfs), self.se(se.expect("not the root")));
+        }
+        let blank = self.blank(tg);
+        (&blank.queue, &blank.entity)
+    }
+
+    /// The same with what is missing, as they will be made.
+    pub(crate) fn seen_on_cpu(&self, tg: TgId, cpu: CpuId) -> (Cow<'_, CfsRq>, Cow<'_, Entity>) {
         if let Some((cfs, se)) = self.on_cpu(tg, cpu) {
             return (Cow::Borrowed(self.cfs(cfs)), Cow::Borrowed(self.se(se.expect("not the root"))));
         }
