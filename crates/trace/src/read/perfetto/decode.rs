@@ -36,7 +36,7 @@ pub(super) fn decode(bytes: &[u8], id: CpuId, offset: u64, current: &mut Current
     let mut lost = false;
     let mut bad = 0;
     let mut fields = Decoder::new(bytes);
-    while let Some((field, wire)) = fields.next() {
+    for (field, wire) in fields.by_ref() {
         match field {
             bundle::EVENT => match whole(wire.bytes(), id) {
                 Ok(Some(event)) if at_once && event.time >= newest => {
@@ -160,7 +160,7 @@ fn complete(time: Time, partial: Partial, cpu: CpuId, current: &mut Current) -> 
 fn whole(bytes: &[u8], cpu: CpuId) -> Result<Option<Event>, ()> {
     let (mut time, mut pid, mut flags, mut kind) = (None, Pid::IDLE, Flags::UNKNOWN, None);
     let mut fields = Decoder::new(bytes);
-    while let Some((field, wire)) = fields.next() {
+    for (field, wire) in fields.by_ref() {
         match field {
             ftrace_event::TIMESTAMP => time = Some(Time(wire.uint())),
             ftrace_event::PID => pid = Pid(wire.uint() as i32),

@@ -59,7 +59,7 @@ impl Index {
     /// Records the content of a packet.
     fn packet(&mut self, bytes: &[u8], packed: Option<Packed>, offset: u64) {
         let mut fields = Decoder::new(bytes);
-        while let Some((field, wire)) = fields.next() {
+        for (field, wire) in fields.by_ref() {
             let content = wire.bytes();
             let inside = || offset + place(bytes, content);
             match field {

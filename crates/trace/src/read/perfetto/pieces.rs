@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn any_part_is_read_from_any_piece() {
-        let file: Vec<u8> = (0..PIECE * 40 + 7).map(|at| (at * 31 >> 7) as u8).collect();
+        let file: Vec<u8> = (0..PIECE * 40 + 7).map(|at| ((at * 31) >> 7) as u8).collect();
         let mut pieces = Pieces::new(Cursor::new(&file)).unwrap();
         assert_eq!(pieces.len(), file.len() as u64);
         let mut seed = 1u64;
