@@ -62,10 +62,10 @@ pub(super) fn decode(bytes: &[u8], id: CpuId, offset: u64, current: &mut Current
         }
     }
     bad += usize::from(fields.failed());
+    if lost {
+        *current = None;
+    }
     if at_once {
-        if lost {
-            *current = None;
-        }
         *current = switched.or(*current);
         let start = records.front().map_or(Time::ZERO, |(time, _)| *time);
         for record in remarks(id, offset, lost, bad).into_iter().rev() {
@@ -101,9 +101,6 @@ fn in_order(
 ) {
     partials.sort_by_key(|(time, _)| *time);
     let start = partials.first().map_or(Time::ZERO, |(time, _)| *time);
-    if let Some(Record::Lost(_)) = remarks.first() {
-        *current = None;
-    }
     records.extend(remarks.into_iter().map(|record| (start, record)));
     let mut unknown = 0;
     for (time, partial) in partials {
