@@ -89,11 +89,13 @@ pub fn run(machine: &Machine, kernel: &Kernel) -> Result<(), Error> {
         "perf bench", "this host, s", "least to most", "predicted, s", "ratio"
     )];
     for bench in benches(kernel) {
-        say!("perf {}, {RUNS} times", bench.arguments.join(" "));
+        let place = if bench.on_one_cpu { " on one CPU" } else { "" };
+        say!("perf {}{place}, {RUNS} times", bench.arguments.join(" "));
         let mut seconds = Vec::new();
         for _ in 0..RUNS {
             let start = || Command::new("perf").args(&bench.arguments).output();
-            let done = if bench.on_one_cpu { on_first_cpu(start)? } else { start() }.map_err(|e| {
+            let started = if bench.on_one_cpu { on_first_cpu(start)? } else { start() };
+            let done = started.map_err(|e| {
                 Error::new(format!(
                     "perf cannot be run: {e}; it comes with the package linux-perf or linux-tools of a distribution"
                 ))
