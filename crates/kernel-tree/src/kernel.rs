@@ -362,13 +362,13 @@ impl Kernel {
         CpuState::of(self.raw.cpu(self.at(cpu)))
     }
 
-    /// State of a domain of a CPU, counted from the lowest.
+    /// State of a domain of a CPU, counted from the lowest, without the number of its groups.
     #[inline]
     pub fn domain_state(&self, cpu: CpuId, level: usize) -> Option<DomainState> {
         self.raw.domain_state(self.at(cpu), level as c_int).map(DomainState::of)
     }
 
-    /// The same, and the CPUs that it spans.
+    /// All of its state, and the CPUs that it spans.
     pub fn domain(&self, cpu: CpuId, level: usize) -> Option<(DomainState, CpuMask)> {
         let (words, span) = self.raw.domain(self.at(cpu), level as c_int)?;
         let cpus = (0..self.cpus).filter(|cpu| span[cpu / 64] >> (cpu % 64) & 1 == 1);
