@@ -9,7 +9,7 @@ mod rounds;
 mod sample;
 mod stream;
 
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 
 use schedlab_topology::CpuId;
 use schedlab_units::{Pid, Time};
@@ -29,7 +29,7 @@ pub use header::Info;
 /// Reads a perf.data.
 pub struct Reader<R> {
     header: Header,
-    stream: Stream<BufReader<R>>,
+    stream: Stream<R>,
     rounds: Rounds<Item>,
     names: Names,
     first: Vec<Record>,
@@ -78,11 +78,7 @@ impl<R: Read + Seek> Reader<R> {
         let first = std::mem::take(&mut header.meta.gaps).into_iter().rev().map(gap).collect();
         let rounds = Rounds::new(marks_rounds(&mut input, &header)?);
         Ok(Reader {
-            stream: Stream::new(
-                BufReader::with_capacity(1 << 16, input),
-                header.data.clone(),
-                header.endian(),
-            ),
+            stream: Stream::new(input, header.data.clone(), header.endian()),
             header,
             rounds,
             names: Names::default(),
@@ -219,8 +215,7 @@ impl<R: Read + Seek> Iterator for Reader<R> {
 
 /// Whether a file marks the ends of rounds. The input is moved to the first record and left there.
 fn marks_rounds<R: Read + Seek>(input: &mut R, header: &Header) -> Result<bool, Error> {
-    let buffered = BufReader::with_capacity(1 << 16, &mut *input);
-    let mut stream = Stream::new(buffered, header.data.clone(), header.endian());
+    let mut stream = Stream::new(&mut *input, header.data.clone(), header.endian());
     let mut found = false;
     while let Some((_, kind)) = stream.next_record()? {
         match kind {

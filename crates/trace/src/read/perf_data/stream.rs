@@ -1,6 +1,6 @@
 //! The records of a perf.data, one after the other, decompressed.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
@@ -20,11 +20,14 @@ const ATTACHED_MAX: u64 = 1 << 30;
 const UNPACKED_MAX: usize = 1 << 26;
 
 /// Reads records.
-pub(super) struct Stream<I> {
-    input: I,
+pub(super) struct Stream<R> {
+    input: BufReader<R>,
     endian: Endian,
     at: u64,
     end: u64,
+    /// Size of the last record if it lies at the start of the input's buffer, head included; otherwise 0.
+    in_buffer: usize,
+    /// The content of the last record if it is not there.
     body: Vec<u8>,
     /// Decompressed records, including the start of one that is not complete yet.
     unpacked: Vec<u8>,
@@ -33,14 +36,15 @@ pub(super) struct Stream<I> {
     broken: Option<(u64, &'static str)>,
 }
 
-impl<I: BufRead> Stream<I> {
+impl<R: Read> Stream<R> {
     /// The records in a part of the file; the input must be at its start.
-    pub fn new(input: I, part: Range<u64>, endian: Endian) -> Stream<I> {
+    pub fn new(input: R, part: Range<u64>, endian: Endian) -> Stream<R> {
         Stream {
-            input,
+            input: BufReader::with_capacity(1 << 16, input),
             endian,
             at: part.start,
             end: part.end,
+            in_buffer: 0,
             body: Vec::new(),
             unpacked: Vec::new(),
             used: 0,
@@ -51,6 +55,7 @@ impl<I: BufRead> Stream<I> {
 
     /// Takes the next record: its position and its type.
     pub fn next_record(&mut self) -> Result<Option<(u64, u32)>, Error> {
+        self.leave();
         loop {
             if let Some(kind) = self.next_unpacked() {
                 return Ok(Some((self.at, kind)));
@@ -110,20 +115,28 @@ impl<I: BufRead> Stream<I> {
             Endian::Little => (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f])),
             Endian::Big => (u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f])),
         };
-        let body = buffer.get(8..usize::from(size))?;
-        if matches!(kind, AUXTRACE | COMPRESSED | COMPRESSED2) {
+        let size = usize::from(size);
+        if !(8..=buffer.len()).contains(&size) || matches!(kind, AUXTRACE | COMPRESSED | COMPRESSED2) {
             return None;
         }
-        self.body.clear();
-        self.body.extend_from_slice(body);
-        self.input.consume(usize::from(size));
-        self.at += u64::from(size);
+        self.in_buffer = size;
+        self.at += size as u64;
         Some(kind)
     }
 
+    /// The last record has been used.
+    #[inline]
+    fn leave(&mut self) {
+        self.input.consume(std::mem::take(&mut self.in_buffer));
+    }
+
     /// The content of the last record.
+    #[inline]
     pub fn body(&self) -> &[u8] {
-        &self.body
+        match self.in_buffer {
+            0 => &self.body,
+            size => &self.input.buffer()[8..size],
+        }
     }
 
     /// Why the records ended before the file's end, if they did.
@@ -133,7 +146,8 @@ impl<I: BufRead> Stream<I> {
 
     /// Reads the data attached to a record of formats; the record contains its size.
     pub fn attached(&mut self) -> Result<Vec<u8>, Error> {
-        let size = self.endian.uint_at(&self.body, 0, 4).unwrap_or(0).min(ATTACHED_MAX);
+        let size = self.endian.uint_at(self.body(), 0, 4).unwrap_or(0).min(ATTACHED_MAX);
+        self.leave();
         let mut data = Vec::new();
         self.read(size.next_multiple_of(8), &mut data)?;
         data.truncate(size as usize);
