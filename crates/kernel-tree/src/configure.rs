@@ -152,9 +152,11 @@ fn run_conf(build: &Build<'_>, conf: &Path, made: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The path of our architecture's folder relative to the tree's `arch`, so that Kconfig finds it outside the tree.
+/// The path of our architecture's folder relative to the tree's `arch`, so that Kconfig finds it outside the tree. In the
+/// copy of a patched tree `arch` is a link, and `..` leads up from where it points.
 fn from_arch(tree: &Path, ours: &Path) -> PathBuf {
-    let ups = tree.join("arch").components().count() - 1;
+    let arch = tree.join("arch");
+    let ups = arch.canonicalize().unwrap_or(arch).components().count() - 1;
     let mut path: PathBuf = std::iter::repeat_n("..", ups).collect();
     path.extend(ours.components().skip(1));
     path
@@ -186,4 +188,25 @@ fn constants(build: &Build<'_>, made: &Path, source: &str) -> Result<(String, Ve
         }
     }
     Ok((header, dependencies(&read)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_architecture_is_found_from_a_tree_and_from_a_copy_that_links_to_it() {
+        let folder = std::env::temp_dir().join(format!("schedlab-from-arch-{}", std::process::id()));
+        let (tree, copy, ours) = (folder.join("a/deep/tree"), folder.join("copy"), folder.join("ours"));
+        for made in [&tree.join("arch"), &copy, &ours] {
+            fs::create_dir_all(made).unwrap();
+        }
+        std::os::unix::fs::symlink(tree.join("arch"), copy.join("arch")).unwrap();
+        fs::write(ours.join("Kconfig"), "").unwrap();
+        for tree in [&tree, &copy] {
+            let found = tree.join("arch").join(from_arch(tree, &ours)).join("Kconfig");
+            assert!(found.exists(), "{}", found.display());
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
 }
