@@ -484,7 +484,7 @@ impl Pair {
     }
 
     fn rebuild_domains(&mut self) {
-        self.sched.rebuild_domains();
+        self.sched.rebuild_domains(self.time());
         for cpu in (0..self.nr_cpus()).map(CpuId::from) {
             begin_as(&mut self.sched, cpu, &self.kernel.cpu_state(cpu));
         }

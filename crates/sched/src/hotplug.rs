@@ -21,7 +21,7 @@ impl Sched {
         self.set_active(cpu, online, now);
         if !online && self.rqs[cpu].online {
             self.cpu_dying(cpu, now);
-            self.cpuset_hotplug_work();
+            self.cpuset_hotplug_work(now);
         }
     }
 
@@ -34,11 +34,11 @@ impl Sched {
         }
         if active {
             self.cpu_activate(cpu, now);
-            self.cpuset_update_active_cpus();
-            self.cpuset_hotplug_work();
+            self.cpuset_update_active_cpus(now);
+            self.cpuset_hotplug_work(now);
         } else {
             self.cpu_deactivate(cpu, now);
-            self.cpuset_update_active_cpus();
+            self.cpuset_update_active_cpus(now);
             self.move_tasks_away(cpu, now);
         }
     }
@@ -46,18 +46,18 @@ impl Sched {
     /// A CPU left or came: domains are rebuilt, unless that is left to a work item.
     ///
     /// Kernel: cpuset_update_active_cpus(), kernel/cgroup/cpuset.c, v6.12.
-    pub fn cpuset_update_active_cpus(&mut self) {
+    pub fn cpuset_update_active_cpus(&mut self, now: Time) {
         if self.kernel.rules.cpuset_hotplug == CpusetHotplug::AtOnce {
-            self.rebuild_domains();
+            self.rebuild_domains(now);
         }
     }
 
     /// The work item runs, if domains are left to it, once a CPU is offline or online.
     ///
     /// Kernel: cpuset_hotplug_workfn(), kernel/cgroup/cpuset.c, v6.1.
-    pub fn cpuset_hotplug_work(&mut self) {
+    pub fn cpuset_hotplug_work(&mut self, now: Time) {
         if self.kernel.rules.cpuset_hotplug == CpusetHotplug::Later {
-            self.rebuild_domains();
+            self.rebuild_domains(now);
         }
     }
 
@@ -341,7 +341,7 @@ mod tests {
         let mut leave = |cpu| {
             lab.sched.cpu_deactivate(CpuId(cpu), lab.time());
             let before = slice(&lab);
-            lab.sched.rebuild_domains();
+            lab.sched.rebuild_domains(lab.time());
             lab.sched.cpu_dying(CpuId(cpu), lab.time());
             before / 100_000
         };
@@ -377,7 +377,7 @@ mod tests {
             let mut lab = Lab::new(kernel, "1x1x4");
             let now = lab.time();
             lab.sched.cpu_deactivate(CpuId(3), now);
-            lab.sched.rebuild_domains();
+            lab.sched.rebuild_domains(now);
             let (_, sd) = lab.sched.domains.walk(CpuId(0)).next().unwrap();
             format!(
                 "{} of {} ms, {} busy",
@@ -411,7 +411,7 @@ mod tests {
         lab.sched.update_rq_clock(CpuId(0), now);
         lab.sched.rqs[CpuId(0)].cpu_capacity = 1;
         lab.sched.rqs[CpuId(1)].avg_rt.util_avg = 200;
-        lab.sched.rebuild_domains();
+        lab.sched.rebuild_domains(now);
         let groups = lab.sched.domains.sgcs.iter().map(|sgc| sgc.capacity);
         assert_eq!(groups.min(), Some(824), "what real-time tasks leave");
         let (_, sd) = lab.sched.domains.walk(CpuId(0)).next().unwrap();
@@ -446,12 +446,12 @@ mod tests {
             let before = woken(&lab, task, waker);
             lab.sched.cpu_deactivate(CpuId(3), now);
             let leaving = woken(&lab, task, waker);
-            lab.sched.rebuild_domains();
+            lab.sched.rebuild_domains(now);
             let left = woken(&lab, task, waker);
             lab.sched.cpu_dying(CpuId(3), now);
             lab.sched.cpu_starting(CpuId(3));
             lab.sched.cpu_activate(CpuId(3), now);
-            lab.sched.rebuild_domains();
+            lab.sched.rebuild_domains(now);
             format!("{before}, {leaving}, {left}, {}", woken(&lab, task, waker))
         };
         expect![[r#"
@@ -531,7 +531,7 @@ mod tests {
             let before = balances(&lab);
             lab.sched.cpu_deactivate(CpuId(1), now);
             let leaving = balances(&lab);
-            lab.sched.rebuild_domains();
+            lab.sched.rebuild_domains(now);
             format!("{before}, {leaving}, {}", balances(&lab))
         };
         expect!["v4.13..v7.3: false, true, true"].assert_eq(&by_kernel("", told));
@@ -546,7 +546,7 @@ mod tests {
             let tasks = [0, 1, 2].map(|n| lab.fork(&format!("t{n}"), 2, spec.clone()));
             let now = lab.time();
             lab.sched.cpu_deactivate(CpuId(2), now);
-            lab.sched.rebuild_domains();
+            lab.sched.rebuild_domains(now);
             let mut pushed = String::new();
             while let Some(task) = lab.sched.balance_push(CpuId(2)) {
                 lab.sched.switch_to(CpuId(2), Curr::Idle, now);
@@ -571,7 +571,7 @@ mod tests {
         lab.fork("runs", 2, spec.clone());
         let now = lab.time();
         lab.sched.cpu_deactivate(CpuId(2), now);
-        lab.sched.rebuild_domains();
+        lab.sched.rebuild_domains(now);
         lab.sched.domains.overload = false;
         lab.sched.add_nr_running(CpuId(2), 1);
         assert!(!lab.sched.domains.overload);

@@ -167,7 +167,7 @@ impl Sched {
     ///
     /// Kernel: partition_sched_domains(), rq_attach_root(), kernel/sched/topology.c, v6.12; update_sysctl(),
     /// kernel/sched/fair.c, v6.12.
-    pub fn rebuild_domains(&mut self) {
+    pub fn rebuild_domains(&mut self, now: Time) {
         let active =
             CpuMask::of(self.rqs.len(), self.rqs.iter().filter(|(_, rq)| rq.active).map(|(cpu, _)| cpu));
         let capacity = capacity_orig(&self.topology, &self.kernel, &active);
@@ -186,7 +186,7 @@ impl Sched {
         for cpu in in_domains.iter() {
             self.update_cpu_capacity(cpu);
         }
-        self.after_rebuild();
+        self.after_rebuild(now);
     }
 
     /// Kernel: update_sysctl(), kernel/sched/fair.c, v6.12.
@@ -211,7 +211,8 @@ impl Sched {
     /// Kernel: detach_destroy_domains(), kernel/sched/topology.c, v6.12.
     pub fn detach_domains(&mut self) {
         self.domains = Domains::build(&self.topology, &self.kernel, &CpuMask::new(self.rqs.len()));
-        self.after_rebuild();
+        // No domain is left that keeps a time.
+        self.after_rebuild(Time(0));
     }
 
     /// Length of a tick, ns.

@@ -17,7 +17,7 @@ impl<W: Watch> Shadow<W> {
         let now = event.time;
         match step {
             Hotplug::Deactivating => self.sched.cpu_deactivate(cpu, now),
-            Hotplug::Deactivated => self.sched.cpuset_update_active_cpus(),
+            Hotplug::Deactivated => self.sched.cpuset_update_active_cpus(now),
             Hotplug::Dead => self.sched.cpu_dying(cpu, now),
             Hotplug::Starting => {
                 if let (Curr::Task(stopper), Pid::IDLE) = (self.sched.rqs[cpu].curr, event.shown()) {
@@ -29,9 +29,9 @@ impl<W: Watch> Shadow<W> {
             }
             Hotplug::Active => {
                 self.sched.cpu_activate(cpu, now);
-                self.sched.cpuset_update_active_cpus();
+                self.sched.cpuset_update_active_cpus(now);
             }
-            Hotplug::Done => self.sched.cpuset_hotplug_work(),
+            Hotplug::Done => self.sched.cpuset_hotplug_work(now),
             Hotplug::Parked | Hotplug::Called => {}
         }
         self.sched.effects.clear();

@@ -73,13 +73,12 @@ impl Sched {
         }
     }
 
-    /// Domains were rebuilt at the time when some CPU last read its clock. Each domain counts as just balanced, the
-    /// CPUs of a cache as busy although they stopped their ticks.
+    /// Domains were rebuilt. Each domain counts as just balanced, the CPUs of a cache as busy although they stopped
+    /// their ticks.
     ///
     /// Kernel: sd_init(), kernel/sched/topology.c, v6.12 and v5.5.
-    pub(crate) fn after_rebuild(&mut self) {
-        let now = self.rqs.values().iter().map(|rq| rq.clock).max().unwrap_or(0);
-        let jiffy = self.jiffies(Time(now));
+    pub(crate) fn after_rebuild(&mut self, now: Time) {
+        let jiffy = self.jiffies(now);
         let decays_later = self.kernel.rules.newidle_gate == NewidleGate::DomainCost;
         for sd in &mut self.domains.sds {
             sd.last_balance = jiffy;
@@ -87,7 +86,7 @@ impl Sched {
                 sd.last_decay_max_lb_cost = jiffy;
             }
         }
-        self.init_sched_groups_capacity(Time(now));
+        self.init_sched_groups_capacity(now);
         for cpu in self.nohz_idle_cpus.clone().iter() {
             if !self.rqs[cpu].active {
                 self.nohz_idle_cpus.clear(cpu);
@@ -341,7 +340,9 @@ mod tests {
         let mut drawn = settled("v6.12", "1x1x4 | 0[a*] 1[] 2[] 3[]");
         let busy = |drawn: &Drawn| drawn.sched.domains.shared[0].nr_busy_cpus;
         let before = busy(&drawn);
-        drawn.sched.rebuild_domains();
+        // Long after a CPU last read its clock.
+        let later = Time(NOW.0 + 40_000_000);
+        drawn.sched.rebuild_domains(later);
         let rebuilt = busy(&drawn);
         drawn.sched.nohz_balance_exit_idle(CpuId(1));
         let left = busy(&drawn);
@@ -349,7 +350,7 @@ mod tests {
         assert_eq!([before, rebuilt, left, busy(&drawn)], [1, 4, 4, 3]);
         assert!(drawn.sched.nohz_idle_cpus.contains(CpuId(2)), "still without tick");
         let sched = &drawn.sched;
-        assert!(sched.domains.sds.iter().all(|sd| sd.last_balance == sched.jiffies(NOW)));
+        assert!(sched.domains.sds.iter().all(|sd| sd.last_balance == sched.jiffies(later)));
     }
 
     #[test]

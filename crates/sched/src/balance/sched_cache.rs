@@ -584,12 +584,12 @@ mod tests {
         for cpu in 0..4 {
             sched.cpu_deactivate(CpuId(cpu), NOW);
         }
-        sched.rebuild_domains();
+        sched.rebuild_domains(NOW);
         // New domains have counted none of the tasks.
         expect!["[-1, -1, -1, -1, 1, 1, 1, 1], 0 away, 1 at home"].assert_eq(&seen(sched));
         sched.cpu_activate(CpuId(2), NOW);
         sched.cpu_activate(CpuId(3), NOW);
-        sched.rebuild_domains();
+        sched.rebuild_domains(NOW);
         expect!["[-1, -1, 0, 0, 1, 1, 1, 1], 0 away, 1 at home"].assert_eq(&seen(sched));
     }
 
