@@ -5,15 +5,15 @@ use core::fmt::Debug;
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::{BalanceDecision, Class, Sched};
+use crate::{BalanceDecision, Class, IdleType, Sched, SdId};
 
 /// Carries out the moves that no caller requests: balancing, pushing, pulling, and leaving a CPU that may not be used.
 /// By default, each method does what the kernel does. A driver that learns the moves from elsewhere, such as one that
 /// follows a recording, has its own mover.
 pub trait Mover: Debug + Sync {
-    /// Carries out a balance pass.
-    fn balance(&self, sched: &mut Sched, decision: &BalanceDecision, now: Time) {
-        sched.apply_balance(decision, now);
+    /// Decides a balance pass and carries it out.
+    fn balance(&self, sched: &mut Sched, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
+        sched.decide_and_balance(cpu, sd, idle, now)
     }
 
     /// Pushes one waiting task of a class, and returns whether one moved.

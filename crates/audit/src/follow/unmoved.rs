@@ -1,6 +1,6 @@
 //! Moves of tasks that the shadow decides about and leaves to the recording.
 
-use schedlab_sched::{BalanceDecision, Class, Mover, Sched};
+use schedlab_sched::{BalanceDecision, Class, IdleType, Mover, Sched, SdId};
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
@@ -9,8 +9,10 @@ use schedlab_units::{TaskId, Time};
 pub(crate) struct Unmoved;
 
 impl Mover for Unmoved {
-    fn balance(&self, sched: &mut Sched, decision: &BalanceDecision, now: Time) {
-        sched.apply_balance_marks(decision, now);
+    fn balance(&self, sched: &mut Sched, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
+        let decision = sched.decide_balance(cpu, sd, idle, now);
+        sched.apply_balance_marks(&decision, now);
+        decision
     }
 
     fn push(&self, _: &mut Sched, _: CpuId, _: CpuId, _: Class, _: Time) -> bool {

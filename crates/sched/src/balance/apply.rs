@@ -1,22 +1,48 @@
-//! Carries out the decision of a pass, whatever made it.
+//! Carries out a pass, step by step.
 
 use alloc::vec::Vec;
+use core::ops::ControlFlow;
 
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
+use super::env::LbEnv;
 use super::{BalanceDecision, Step};
-use crate::{CandidateOrder, DequeueFlags, Effect, EnqueueFlags, IdleType, MigrationCause, Sched, Shared};
+use crate::{
+    CandidateOrder, DequeueFlags, Effect, EnqueueFlags, IdleType, MigrationCause, Sched, SdId, Shared, View,
+};
+
+/// How far a pass was carried out.
+#[derive(Default)]
+struct Done {
+    /// Steps.
+    steps: usize,
+    /// Tasks that were taken off and are not queued again.
+    batch: Vec<TaskId>,
+}
 
 impl Sched {
-    /// Moves the tasks, starts the stopper, and sets the marks of the pass.
+    /// Decides a pass and carries it out: moves the tasks, each before the pass examines the next candidate, starts the
+    /// stopper, and sets the marks.
     ///
-    /// Kernel: load_balance(), kernel/sched/fair.c, v6.12.
-    pub fn apply_balance(&mut self, decision: &BalanceDecision, now: Time) {
-        self.read_clocks(decision, now);
-        self.apply_overload(decision);
-        self.apply_moves(decision, now);
-        self.apply_marks(decision);
+    /// Kernel: load_balance(), detach_tasks(), kernel/sched/fair.c, v6.12.
+    pub fn decide_and_balance(&mut self, cpu: CpuId, sd: SdId, idle: IdleType, now: Time) -> BalanceDecision {
+        let mut done = Done::default();
+        let mut env = LbEnv::new(self, cpu, sd, idle, now);
+        env.stops = true;
+        let decision = loop {
+            match env.decide() {
+                ControlFlow::Break(decision) => break decision,
+                ControlFlow::Continue(notes) => {
+                    self.carry_out(&notes.decision, &mut done, now);
+                    env = LbEnv::with(View::new(self, now, None), notes);
+                }
+            }
+        };
+        self.carry_out(&decision, &mut done, now);
+        self.ask_for_active_balance(&decision);
+        self.apply_marks(&decision);
+        decision
     }
 
     /// Sets the marks of the pass and moves nothing.
@@ -75,8 +101,13 @@ impl Sched {
         }
     }
 
-    /// Moves the tasks and requests the stopper to move the running one.
-    fn apply_moves(&mut self, decision: &BalanceDecision, now: Time) {
+    /// Carries out the steps that were added since the last time.
+    fn carry_out(&mut self, decision: &BalanceDecision, done: &mut Done, now: Time) {
+        let begins = done.steps == 0;
+        if begins {
+            self.read_clocks(decision, now);
+            self.apply_overload(decision);
+        }
         let Some(src) = decision.src else { return };
         let cause = match decision.idle {
             IdleType::NewlyIdle => MigrationCause::NewlyIdle,
@@ -84,18 +115,17 @@ impl Sched {
             _ => MigrationCause::Periodic,
         };
         let by = decision.cpu;
-        let mut batch: Vec<TaskId> = Vec::new();
-        if !decision.steps.is_empty() {
+        if begins && !decision.steps.is_empty() {
             self.effects.push(Effect::lock(by, Shared::Rq(src)));
         }
-        for step in &decision.steps {
+        for step in &decision.steps[done.steps..] {
             match *step {
                 Step::Detach { task, to } => {
                     self.effects.push(Effect::write(by, Shared::Task(task)));
                     let flags = DequeueFlags { migrate: true, ..DequeueFlags::default() };
                     self.deactivate(task, flags, now);
                     self.set_task_cpu(task, to, cause, now);
-                    batch.push(task);
+                    done.batch.push(task);
                 }
                 // One round may refuse a task that another round moves, and repeated rounds may have examined another
                 // CPU.
@@ -109,19 +139,23 @@ impl Sched {
                 }
                 Step::Attach { to } => {
                     self.effects.push(Effect::lock(by, Shared::Rq(to)));
-                    while let Some(task) = batch.pop() {
+                    while let Some(task) = done.batch.pop() {
                         self.attach_task(task, to, now);
                     }
                 }
             }
         }
-        if decision.active {
-            self.rqs[src].active_balance = true;
-            self.rqs[src].active_balance_llc = decision.active_llc;
-            let by = self.nohz_balancing.unwrap_or(decision.cpu);
-            self.stopper_asked(by, src);
-            self.effects.push(Effect::ActiveBalance { by, cpu: src, to: decision.cpu });
-        }
+        done.steps = decision.steps.len();
+    }
+
+    /// Requests the stopper of the source to move the running task.
+    fn ask_for_active_balance(&mut self, decision: &BalanceDecision) {
+        let Some(src) = decision.src.filter(|_| decision.active) else { return };
+        self.rqs[src].active_balance = true;
+        self.rqs[src].active_balance_llc = decision.active_llc;
+        let by = self.nohz_balancing.unwrap_or(decision.cpu);
+        self.stopper_asked(by, src);
+        self.effects.push(Effect::ActiveBalance { by, cpu: src, to: decision.cpu });
     }
 
     /// Queues a task that was moved and lets it preempt.
@@ -139,7 +173,9 @@ mod tests {
     use alloc::format;
 
     use expect_test::expect;
+    use schedlab_topology::CpuId;
 
+    use crate::TgId;
     use crate::balance::drawings::Pass;
     use crate::drawing::{NOW, by_kernel};
 
@@ -156,5 +192,49 @@ mod tests {
             v4.13..v5.18: active false, overloaded false
             v6.1..v7.3: active true, overloaded true"#]]
         .assert_eq(&by_kernel("", after));
+    }
+
+    /// Tasks of a group within a group leave CPU 1, and then those of the outer group count for more of what is left there.
+    #[test]
+    fn a_task_that_was_taken_off_changes_what_the_next_candidate_counts() {
+        let made = |at_once: bool| {
+            move |kernel: &str| {
+                let mut pass = Pass::new(
+                    kernel,
+                    "1x1x2 | 0[x* ;util=1000 load=900] 1[a* b c d e ;util=1000]",
+                    "cpu=0 busy",
+                );
+                let tasks = ["b", "c", "d", "e"].map(|name| pass.drawn.task(name));
+                let sched = &mut pass.drawn.sched;
+                let outer = sched.new_group(TgId::ROOT, 1024 << 10, CpuId(1), NOW);
+                let inner = sched.new_group(outer, 1024 << 10, CpuId(1), NOW);
+                for (task, tg) in tasks.into_iter().zip([inner, inner, outer, outer]) {
+                    sched.move_task_to_group(task, tg, NOW);
+                }
+                for (tg, load) in [(outer, 700), (inner, 200)] {
+                    let (se, cfs) = (sched.tg(tg).se[1], sched.tg(tg).cfs_rq[1]);
+                    (sched.se_mut(se).avg.load_avg, sched.cfs_mut(cfs).avg.load_avg) = (load, load);
+                }
+                for (task, load) in tasks.into_iter().zip([100, 100, 250, 250]) {
+                    sched.task_mut(task).se.avg.load_avg = load;
+                }
+                let (cpu, sd, idle) = (pass.cpu, pass.sd, pass.idle);
+                let decision = match at_once {
+                    true => pass.drawn.sched.decide_balance(cpu, sd, idle, NOW),
+                    false => pass.drawn.sched.load_balance(cpu, sd, idle, NOW),
+                };
+                pass.words(&decision)
+            }
+        };
+        expect![[r#"
+            v4.13: LB_LOAD load 573 from 1, e to 0, d to 0, c to 0
+            v5.5: LB_LOAD load 576 from 1, a Running, b to 0, c to 0, d to 0, e TooLarge
+            v5.18..v7.3: LB_LOAD load 574 from 1, a Running, b to 0, c to 0, d to 0, e TooLarge"#]]
+        .assert_eq(&by_kernel("", made(true)));
+        expect![[r#"
+            v4.13: LB_LOAD load 573 from 1, e to 0, d to 0, c TooLarge, b TooLarge, a Running
+            v5.5: LB_LOAD load 576 from 1, a Running, b to 0, c to 0, d to 0
+            v5.18..v7.3: LB_LOAD load 574 from 1, a Running, b to 0, c to 0, d TooLarge, e TooLarge"#]]
+        .assert_eq(&by_kernel("", made(false)));
     }
 }

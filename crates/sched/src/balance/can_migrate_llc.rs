@@ -65,7 +65,7 @@ impl LbEnv<'_> {
     /// Kernel: get_llc_stats(), kernel/sched/fair.c, v7.2.
     fn filled(&self, cpu: CpuId) -> Option<Filled> {
         let llc = self.sched.llc_of(cpu)?;
-        let recorded = self.llc_stats.iter().rev().find(|(of, ..)| *of == llc);
+        let recorded = self.decision.llc_stats.iter().rev().find(|(of, ..)| *of == llc);
         let shared = &self.sched.domains.shared[llc.0 as usize];
         let (util, capacity) =
             recorded.map_or((shared.util_avg, shared.capacity), |&(_, util, capacity)| (util, capacity));
@@ -99,7 +99,7 @@ impl LbEnv<'_> {
         if self.task_misfits_asym_cpu(task) {
             return LlcMig::Forbid;
         }
-        let unfit = self.llc_unfit.contains(&p.process);
+        let unfit = self.decision.llc_unfit.contains(&p.process);
         let home = sched.cache_group_of(task).filter(|_| !unfit).and_then(|group| Some((group, group.cpu?)));
         let Some((group, home)) = home else { return LlcMig::Unrestricted };
         let by_order =
@@ -108,7 +108,7 @@ impl LbEnv<'_> {
             return LlcMig::Unrestricted;
         }
         if group.invalid_llc_nr(&sched.kernel, &sched.domains, dst) {
-            self.llc_unfit.push(p.process);
+            self.decision.llc_unfit.push(p.process);
             return LlcMig::Unrestricted;
         }
         let to_preferred = sched.cpus_share_cache(dst, home);
@@ -190,7 +190,7 @@ impl LbEnv<'_> {
         }
         let first = group.span.first().expect("a group is not empty");
         if let Some(shared) = self.sched.llc_of(first) {
-            self.llc_stats.push((shared, stats.group_util, stats.group_capacity));
+            self.decision.llc_stats.push((shared, stats.group_util, stats.group_capacity));
         }
     }
 

@@ -158,6 +158,42 @@ pub struct BalanceDecision {
 }
 
 impl BalanceDecision {
+    /// Nothing is decided yet. `failed` and `interval` are those of the domain before the pass.
+    pub(super) fn undecided(
+        cpu: CpuId,
+        sd: SdId,
+        idle: IdleType,
+        failed: u32,
+        interval: u64,
+    ) -> BalanceDecision {
+        BalanceDecision {
+            cpu,
+            sd,
+            idle,
+            reason: Reason::LbBalanced,
+            number: None,
+            busiest: None,
+            src: None,
+            sources: Vec::new(),
+            migration_type: MigrationType::Load,
+            imbalance: 0,
+            groups: Vec::new(),
+            examined: 0,
+            steps: Vec::new(),
+            moved: 0,
+            active: false,
+            active_llc: false,
+            continue_balancing: true,
+            nr_balance_failed: failed,
+            balance_interval: interval,
+            group_imbalance: None,
+            overload: None,
+            nr_idle_scan: None,
+            llc_stats: Vec::new(),
+            llc_unfit: Vec::new(),
+        }
+    }
+
     /// Tasks in the order they are detached, with their destinations.
     pub fn moves(&self) -> impl Iterator<Item = (TaskId, CpuId)> + '_ {
         self.steps.iter().filter_map(|step| match *step {

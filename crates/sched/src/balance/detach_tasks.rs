@@ -16,12 +16,7 @@ impl LbEnv<'_> {
         let rq = &self.sched.rqs[self.src_cpu];
         self.src_nr_running = rq.nr_running;
         self.loop_max = (self.sched.kernel.tunables.nr_migrate as u32).min(rq.nr_running);
-        let (head, tail) = rq.cfs_tasks;
-        self.cursor = match self.sched.kernel.rules.candidate_order {
-            CandidateOrder::LeastRecentlyRun => tail,
-            CandidateOrder::NewestFirst => head,
-        };
-        self.skipped = self.steps.len();
+        self.go_on();
         self.loops = 0;
         self.loop_break = SCHED_NR_MIGRATE_BREAK;
     }
@@ -39,7 +34,7 @@ impl LbEnv<'_> {
 
     /// The next candidate that was passed over, and the index of its step.
     fn next_skipped(&self) -> Option<(usize, TaskId)> {
-        let steps = self.steps.iter().enumerate().skip(self.skipped);
+        let steps = self.decision.steps.iter().enumerate().skip(self.skipped);
         let mut skipped = steps.filter_map(|(at, step)| match *step {
             Step::Skip { task, .. } => Some((at, task)),
             _ => None,
@@ -61,21 +56,36 @@ impl LbEnv<'_> {
         self.cursor.is_some() || self.next_skipped().is_some()
     }
 
-    /// Detaches tasks until the imbalance is used up; returns how many.
+    /// The next candidate is at the far end of the list: tasks that were detached are off it, and those that were passed
+    /// over are at its other end.
+    pub(super) fn go_on(&mut self) {
+        let (head, tail) = self.sched.rqs[self.src_cpu].cfs_tasks;
+        self.cursor = match self.sched.kernel.rules.candidate_order {
+            CandidateOrder::LeastRecentlyRun => tail,
+            CandidateOrder::NewestFirst => head,
+        };
+        self.skipped = self.decision.steps.len();
+        self.waits = false;
+    }
+
+    /// Detaches tasks until the imbalance is used up. Returns false if it stops before that, so that a task is taken off.
     ///
     /// Kernel: detach_tasks(), kernel/sched/fair.c, v7.2, v6.12, v5.18, v5.5 and v4.13.
-    pub(super) fn detach_tasks(&mut self) -> u32 {
+    pub(super) fn detach_tasks(&mut self) -> bool {
         let kernel = &self.sched.kernel;
-        if self.src_nr_running <= 1 && kernel.rules.active_balance == crate::ActiveBalance::UnevenTasks {
+        let uneven = kernel.rules.active_balance == crate::ActiveBalance::UnevenTasks;
+        if self.src_nr_running <= 1 && self.detached == 0 && uneven {
             self.flags.all_pinned = false;
-            return 0;
+            return true;
         }
         let one_is_enough = self.idle == IdleType::NewlyIdle && kernel.preempt.is_preemption();
-        let mut detached = 0;
         while self.imbalance > 0 && self.has_candidate() {
             // Not all: a CPU that is emptied would only pull again.
             if self.is_idle() && self.src_nr_running <= 1 {
                 break;
+            }
+            if self.waits {
+                return false;
             }
             self.loops += 1;
             let go_on = kernel.has(Feature::DetachAtLeastOne) && self.flags.all_pinned;
@@ -90,19 +100,18 @@ impl LbEnv<'_> {
             let task = self.candidate().expect("a candidate is left");
             match self.can_migrate_task(task).and_then(|()| self.fits_imbalance(task)) {
                 Err(why) => {
-                    self.steps.push(Step::Skip { task, why });
+                    self.decision.steps.push(Step::Skip { task, why });
                 }
                 Ok(amount) => {
                     self.imbalance -= amount;
                     self.detach(task);
-                    detached += 1;
                     if one_is_enough {
                         break;
                     }
                 }
             }
         }
-        detached
+        true
     }
 
     /// How much a task reduces the imbalance, unless it is too large.
@@ -157,26 +166,38 @@ impl LbEnv<'_> {
         se.avg.load_avg * self.view.cfs_rq_h_load(cfs) / (left + 1)
     }
 
-    /// Records that a task is detached, and the effect on the loads of the remaining tasks: its dequeue updates its
-    /// load and that of its queue before it is removed.
+    /// Records that a task is detached, which takes it off.
     ///
-    /// Kernel: detach_task(), dequeue_entity(), migrate_task_rq_fair(), kernel/sched/fair.c, v6.12 and v4.13.
+    /// Kernel: detach_task(), kernel/sched/fair.c, v6.12.
     fn detach(&mut self, task: TaskId) {
+        self.waits = self.stops;
+        if !self.stops {
+            self.suppose_detached(task);
+        }
+        self.src_nr_running -= 1;
+        self.detached += 1;
+        let to = self.dst_cpu;
+        self.decision.steps.push(Step::Detach { task, to });
+    }
+
+    /// If a pass is decided as a whole, notes replace the dequeue, which updates the load of a task and of its queue
+    /// before one is subtracted from the other. They leave out the levels above.
+    ///
+    /// Kernel: dequeue_entity(), migrate_task_rq_fair(), kernel/sched/fair.c, v6.12 and v4.13.
+    fn suppose_detached(&mut self, task: TaskId) {
         let sched = self.sched;
         let se = sched.se(SeId(task.0));
         let cfs = se.cfs_rq.expect("a candidate is queued");
         if sched.kernel.rules.pelt == PeltClock::InContribution {
             self.take_off_noted(cfs);
-            self.detached(cfs).noted += se.avg.load_avg;
+            self.gone_from(cfs).noted += se.avg.load_avg;
         } else if self.migration_type == MigrationType::Load {
             // Nothing else reads it.
             let (load, queue) = sched.aged_loads(SeId(task.0), self.now);
-            let gone = self.detached(cfs);
+            let gone = self.gone_from(cfs);
             gone.off += load;
             gone.aged = Some(queue);
         }
-        self.src_nr_running -= 1;
-        self.steps.push(Step::Detach { task, to: self.dst_cpu });
     }
 
     /// A dequeue updates the averages of a queue and of those above it: earlier notes are dropped.
@@ -194,7 +215,7 @@ impl LbEnv<'_> {
         }
     }
 
-    fn detached(&mut self, cfs: CfsRqId) -> &mut Detached {
+    fn gone_from(&mut self, cfs: CfsRqId) -> &mut Detached {
         let known = self.detached_load.iter().position(|gone| gone.cfs == cfs);
         let at = known.unwrap_or_else(|| {
             self.detached_load.push(Detached { cfs, off: 0, aged: None, noted: 0 });
@@ -319,7 +340,8 @@ mod tests {
             let mut env = LbEnv::new(&pass.drawn.sched, pass.cpu, pass.sd, pass.idle, NOW);
             (env.src_cpu, env.imbalance) = (CpuId(1), 2700);
             env.begin_source();
-            format!("{} go, {} left", env.detach_tasks(), env.imbalance)
+            assert!(env.detach_tasks(), "it stops for nothing");
+            format!("{} go, {} left", env.detached, env.imbalance)
         };
         expect![[r#"
             v4.13: 3 go, -574 left

@@ -2,18 +2,17 @@
 //!
 //! A pass may try several times: if all candidates of a queue are bound elsewhere the next busiest is tried,
 //! and tasks that may not run on the destination may be moved to a neighbour of it. All of this is decided on
-//! the notes kept here, without changing the state.
+//! the notes kept here, without changing the state. Between two candidates a pass can stop until a task was taken off.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
+use core::ops::{Deref, DerefMut};
 
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
-use super::{GroupSeen, MigrationType, Step};
-use crate::{
-    CfsRqId, DstGroup, IdleType, Sched, SchedDomain, SchedGroup, SdFlags, SdId, SgId, SharedId, View,
-};
+use super::{BalanceDecision, MigrationType};
+use crate::{CfsRqId, DstGroup, IdleType, Sched, SchedDomain, SchedGroup, SdFlags, SdId, SgId, View};
 
 /// Tasks examined before the queue's lock is briefly released.
 pub(super) const SCHED_NR_MIGRATE_BREAK: u32 = 32;
@@ -37,14 +36,19 @@ pub(super) struct Flags {
     pub llc_pinned: bool,
 }
 
-/// The environment of one pass.
+/// The environment of one pass: a window on the state, and what the pass has noted.
 pub(super) struct LbEnv<'a> {
     /// The window on the state at an instant.
     pub view: View<'a>,
     pub sched: &'a Sched,
     pub now: Time,
-    pub sd_id: SdId,
     pub sd: &'a SchedDomain,
+    pub notes: Notes,
+}
+
+/// What a pass has noted: all that it knows besides the state, so that it can go on once a task was taken off.
+pub(super) struct Notes {
+    pub sd_id: SdId,
     pub idle: IdleType,
     /// The CPU for which the pass is made.
     pub this_cpu: CpuId,
@@ -67,15 +71,15 @@ pub(super) struct LbEnv<'a> {
 
     /// CPUs examined.
     pub examined: Cell<u32>,
-    /// Groups examined; filled when decisions are recorded.
-    pub groups: Vec<GroupSeen>,
-    pub overload: Option<bool>,
-    pub nr_idle_scan: Option<(SharedId, u32)>,
-    pub llc_stats: Vec<(SharedId, u64, u64)>,
-    /// v7.2: processes that do not fit the destination's cache.
-    pub llc_unfit: Vec<u32>,
+    /// What is decided so far.
+    pub decision: BalanceDecision,
 
-    pub steps: Vec<Step>,
+    /// Whether the pass stops before it examines another candidate, until the one that it detached was taken off.
+    pub stops: bool,
+    /// It stopped, or would: a task is detached and not taken off.
+    pub waits: bool,
+    /// Tasks detached for the present destination.
+    pub detached: u32,
     /// Remaining tasks on the source, of all classes.
     pub src_nr_running: u32,
     /// Tasks on the destination, including those moved there.
@@ -84,8 +88,24 @@ pub(super) struct LbEnv<'a> {
     pub cursor: Option<TaskId>,
     /// The step from which passed-over tasks are considered again, after all others.
     pub skipped: usize,
-    /// Load that left each queue.
+    /// Load that left each queue, if no task is taken off.
     pub detached_load: Vec<Detached>,
+}
+
+impl Deref for LbEnv<'_> {
+    type Target = Notes;
+
+    #[inline]
+    fn deref(&self) -> &Notes {
+        &self.notes
+    }
+}
+
+impl DerefMut for LbEnv<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Notes {
+        &mut self.notes
+    }
 }
 
 /// Load of tasks that left a queue during a pass.
@@ -105,15 +125,11 @@ impl<'a> LbEnv<'a> {
     }
 
     pub fn of(view: View<'a>, cpu: CpuId, sd_id: SdId, idle: IdleType) -> LbEnv<'a> {
-        let (sched, now) = (view.sched, view.now);
-        let sd = sched.domains.sd(sd_id);
+        let sched = view.sched;
         let failed = view.nr_balance_failed(sd_id);
-        LbEnv {
-            view,
-            sched,
-            now,
+        let interval = sched.domains.sd(sd_id).balance_interval;
+        let notes = Notes {
             sd_id,
-            sd,
             idle,
             this_cpu: cpu,
             dst_cpu: cpu,
@@ -129,18 +145,23 @@ impl<'a> LbEnv<'a> {
             loop_break: SCHED_NR_MIGRATE_BREAK,
             loop_max: 0,
             examined: Cell::new(0),
-            groups: Vec::new(),
-            overload: None,
-            nr_idle_scan: None,
-            llc_stats: Vec::new(),
-            llc_unfit: Vec::new(),
-            steps: Vec::new(),
+            decision: BalanceDecision::undecided(cpu, sd_id, idle, failed, interval),
+            stops: false,
+            waits: false,
+            detached: 0,
             src_nr_running: 0,
             dst_nr_running: sched.rqs[cpu].nr_running,
             cursor: None,
             skipped: 0,
             detached_load: Vec::new(),
-        }
+        };
+        LbEnv::with(view, notes)
+    }
+
+    /// The environment in which a pass goes on.
+    pub fn with(view: View<'a>, notes: Notes) -> LbEnv<'a> {
+        let (sched, now) = (view.sched, view.now);
+        LbEnv { view, sched, now, sd: sched.domains.sd(notes.sd_id), notes }
     }
 
     /// Whether the destination has nothing to run.

@@ -120,7 +120,7 @@ impl LbEnv<'_> {
             self.classify(group, &mut stats);
             self.record_sg_llc_stats(group, &stats);
             if sched.balance_log.is_some() {
-                self.groups.push(GroupSeen { group: id, local, stats });
+                self.decision.groups.push(GroupSeen { group: id, local, stats });
             }
             sds.total_load += stats.group_load;
             sds.total_capacity += stats.group_capacity;
@@ -138,7 +138,7 @@ impl LbEnv<'_> {
             self.sd.child.is_some_and(|child| domains.sd(child).flags.has(SdFlags::PREFER_SIBLING))
         };
         if self.sd.parent.is_none() {
-            self.overload = Some(overload);
+            self.decision.overload = Some(overload);
         }
         self.update_idle_cpu_scan(sum_util);
         sds

@@ -128,7 +128,7 @@ impl LbEnv<'_> {
                 }
             }
             if sched.balance_log.is_some() {
-                self.groups.push(GroupSeen { group: id, local, stats: stats.stats });
+                self.decision.groups.push(GroupSeen { group: id, local, stats: stats.stats });
             }
             sds.total_load += stats.stats.group_load;
             sds.total_capacity += stats.stats.group_capacity;
@@ -140,7 +140,7 @@ impl LbEnv<'_> {
             }
         }
         if self.sd.parent.is_none() {
-            self.overload = Some(overload);
+            self.decision.overload = Some(overload);
         }
         sds
     }

@@ -51,7 +51,7 @@ impl LbEnv<'_> {
         };
         if let Some(shared) = shared {
             let scan = nr_idle_scan(sum_util, self.sd.span_weight.into(), self.sd.imbalance_pct.into());
-            self.nr_idle_scan = Some((shared, scan));
+            self.decision.nr_idle_scan = Some((shared, scan));
         }
     }
 }
@@ -98,8 +98,8 @@ mod tests {
         let mut env = LbEnv::new(&drawn.sched, CpuId(6), sd, IdleType::Idle, crate::drawing::NOW);
         env.dst_cpu = CpuId(7);
         env.update_idle_cpu_scan(0);
-        assert_eq!(env.nr_idle_scan, cut.asym_shared().map(|shared| (shared, 8)));
-        assert!(env.nr_idle_scan.is_some());
+        assert_eq!(env.decision.nr_idle_scan, cut.asym_shared().map(|shared| (shared, 8)));
+        assert!(env.decision.nr_idle_scan.is_some());
     }
 
     #[test]

@@ -2,16 +2,18 @@
 //!
 //! The pass decides everything without touching the state: which group, which CPU, which tasks in which order, whether
 //! the stopper must help, and how the domain's failure count and interval change. If the kernel repeats its search
-//! because all tasks it found were bound elsewhere, the pass does so on its own notes. [`Sched::apply_balance`]
-//! carries the decision out.
+//! because all tasks it found were bound elsewhere, the pass does so on its own notes. A task that it detaches changes
+//! the loads of those that it examines next, so [`Sched::decide_and_balance`] takes each off before the pass goes on.
 //!
 //! Passes of several CPUs never overlap here, so the lock of NUMA balancing (SD_SERIALIZE) is always free;
 //! the attempt to take it is an effect.
 
+use core::ops::ControlFlow;
+
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use super::env::{LbEnv, SCHED_NR_MIGRATE_BREAK};
+use super::env::{LbEnv, Notes, SCHED_NR_MIGRATE_BREAK};
 use super::find_busiest_group::Balanced;
 use super::{BalanceDecision, MigrationType, Step};
 use crate::{
@@ -55,9 +57,7 @@ impl Sched {
                 self.effects.push(Effect::write(cpu, Shared::Serialize));
             }
         }
-        let decision = self.decide_balance(cpu, sd, idle, now);
-        self.mover.balance(self, &decision, now);
-        decision
+        self.mover.balance(self, cpu, sd, idle, now)
     }
 
     /// Decides one pass.
@@ -71,41 +71,51 @@ impl Sched {
 impl View<'_> {
     /// Decides one pass from the state that the window shows.
     pub fn decide_balance(self, cpu: CpuId, sd: SdId, idle: IdleType) -> BalanceDecision {
-        LbEnv::of(self, cpu, sd, idle).decide(cpu)
+        let decided = LbEnv::of(self, cpu, sd, idle).decide();
+        decided.break_value().expect("it stops only if it was asked to")
     }
 }
 
 impl LbEnv<'_> {
-    fn decide(mut self, this_cpu: CpuId) -> BalanceDecision {
+    /// Decides the pass, or up to the next candidate if a task must be taken off before.
+    pub(super) fn decide(mut self) -> ControlFlow<BalanceDecision, Notes> {
         let selective = self.sched.kernel.rules.active_balance == ActiveBalance::UnevenTasks;
-        let mut decision = self.undecided(this_cpu);
         let (mut end, reason, number) = loop {
-            if !self.should_we_balance() {
-                decision.continue_balancing = false;
-                break (End::Balanced, Reason::LbNotUs, None);
+            // A pass that goes on has its source.
+            if !self.waits {
+                if !self.should_we_balance() {
+                    self.decision.continue_balancing = false;
+                    break (End::Balanced, Reason::LbNotUs, None);
+                }
+                let group = match self.find_busiest_group() {
+                    Ok(group) => group,
+                    // None of the remaining CPUs is busy: tasks found before were bound.
+                    Err(_) if self.flags.all_pinned => break (End::Balanced, Reason::LbAllPinned, None),
+                    Err((reason, number)) => break (End::Balanced, reason, number),
+                };
+                self.decision.busiest = Some(group);
+                let Some(src) = self.find_busiest_queue(group) else {
+                    break (End::Balanced, Reason::LbNoQueue, Some(("imbalance", self.imbalance)));
+                };
+                self.decision.src = Some(src);
+                self.decision.imbalance = self.imbalance;
+                self.src_cpu = src;
+                self.flags.all_pinned |= selective;
             }
-            let group = match self.find_busiest_group() {
-                Ok(group) => group,
-                // None of the remaining CPUs is busy: tasks found before were bound.
-                Err(_) if self.flags.all_pinned => break (End::Balanced, Reason::LbAllPinned, None),
-                Err((reason, number)) => break (End::Balanced, reason, number),
-            };
-            decision.busiest = Some(group);
-            let number = Some(("imbalance", self.imbalance));
-            let Some(src) = self.find_busiest_queue(group) else {
-                break (End::Balanced, Reason::LbNoQueue, number);
-            };
-            decision.src = Some(src);
-            decision.imbalance = self.imbalance;
-            self.src_cpu = src;
-            self.flags.all_pinned |= selective;
-            if self.sched.rqs[src].nr_running > 1 {
-                self.flags.all_pinned = true;
-                self.begin_source();
-                decision.sources.push(src);
-                decision.moved += self.move_tasks();
+            let (src, number) = (self.src_cpu, Some(("imbalance", self.decision.imbalance)));
+            if self.waits || self.sched.rqs[src].nr_running > 1 {
+                if self.waits {
+                    self.go_on();
+                } else {
+                    self.flags.all_pinned = true;
+                    self.begin_source();
+                    self.decision.sources.push(src);
+                }
+                if !self.move_tasks() {
+                    return ControlFlow::Continue(self.notes);
+                }
                 if self.sd.parent.is_some() && self.flags.some_pinned && self.imbalance > 0 {
-                    decision.group_imbalance = Some(true);
+                    self.decision.group_imbalance = Some(true);
                 }
                 if self.flags.all_pinned {
                     self.without.push(src);
@@ -120,52 +130,18 @@ impl LbEnv<'_> {
                     break (End::AllPinned, Reason::LbAllPinned, number);
                 }
             }
-            let reason = if decision.moved > 0 { self.moved_reason() } else { Reason::LbNothingMovable };
+            let reason = if self.decision.moved > 0 { self.moved_reason() } else { Reason::LbNothingMovable };
             break (End::Done, reason, number);
         };
-        (decision.reason, decision.number) = (reason, number);
+        (self.decision.reason, self.decision.number) = (reason, number);
         if end == End::Done {
-            end = self.after_moving(&mut decision, this_cpu);
+            end = self.after_moving();
         }
-        self.set_interval(&mut decision, end);
-        decision.migration_type = self.migration_type;
-        decision.examined = self.examined.get();
-        decision.groups = self.groups;
-        decision.steps = self.steps;
-        decision.overload = self.overload;
-        decision.nr_idle_scan = self.nr_idle_scan;
-        decision.llc_stats = self.llc_stats;
-        decision.llc_unfit = self.llc_unfit;
-        decision
-    }
-
-    fn undecided(&self, cpu: CpuId) -> BalanceDecision {
-        BalanceDecision {
-            cpu,
-            sd: self.sd_id,
-            idle: self.idle,
-            reason: Reason::LbBalanced,
-            number: None,
-            busiest: None,
-            src: None,
-            sources: alloc::vec::Vec::new(),
-            migration_type: MigrationType::Load,
-            imbalance: 0,
-            groups: alloc::vec::Vec::new(),
-            examined: 0,
-            steps: alloc::vec::Vec::new(),
-            moved: 0,
-            active: false,
-            active_llc: false,
-            continue_balancing: true,
-            nr_balance_failed: self.failed_before,
-            balance_interval: self.sd.balance_interval,
-            group_imbalance: None,
-            overload: None,
-            nr_idle_scan: None,
-            llc_stats: alloc::vec::Vec::new(),
-            llc_unfit: alloc::vec::Vec::new(),
-        }
+        self.set_interval(end);
+        let mut decision = self.notes.decision;
+        decision.migration_type = self.notes.migration_type;
+        decision.examined = self.notes.examined.get();
+        ControlFlow::Break(decision)
     }
 
     fn find_busiest_group(&mut self) -> Result<SgId, Balanced> {
@@ -176,15 +152,18 @@ impl LbEnv<'_> {
     }
 
     /// Detaches tasks from the source, for the destination and then for its neighbours to which tasks are bound.
-    /// Returns how many.
-    fn move_tasks(&mut self) -> u32 {
-        let mut moved = 0;
+    /// Returns false if it stops before that is done.
+    fn move_tasks(&mut self) -> bool {
         loop {
-            let detached = self.detach_tasks();
+            if !self.detach_tasks() {
+                return false;
+            }
+            let detached = core::mem::take(&mut self.detached);
             if detached > 0 {
-                self.steps.push(Step::Attach { to: self.dst_cpu });
+                let to = self.dst_cpu;
+                self.decision.steps.push(Step::Attach { to });
                 self.dst_nr_running += detached;
-                moved += detached;
+                self.decision.moved += detached;
             }
             if self.flags.need_break {
                 self.flags.need_break = false;
@@ -195,9 +174,10 @@ impl LbEnv<'_> {
                 }
             }
             if !self.flags.dst_pinned || self.imbalance <= 0 {
-                return moved;
+                return true;
             }
-            self.without.push(self.dst_cpu);
+            let dst = self.dst_cpu;
+            self.without.push(dst);
             self.dst_cpu = self.new_dst_cpu;
             self.dst_nr_running = self.sched.rqs[self.dst_cpu].nr_running;
             self.flags.dst_pinned = false;
@@ -217,10 +197,10 @@ impl LbEnv<'_> {
     }
 
     /// Counts a failure, requests the stopper, resets the interval.
-    fn after_moving(&mut self, decision: &mut BalanceDecision, this_cpu: CpuId) -> End {
+    fn after_moving(&mut self) -> End {
         let sched = self.sched;
         let any_failure = sched.kernel.rules.active_balance == ActiveBalance::AnyFailure;
-        if decision.moved > 0 {
+        if self.decision.moved > 0 {
             self.nr_balance_failed = 0;
         } else {
             let misfit =
@@ -231,48 +211,49 @@ impl LbEnv<'_> {
             if self.need_active_balance() {
                 let may_move = match sched.rqs[self.src_cpu].curr {
                     Curr::Idle => false,
-                    Curr::Task(curr) => sched.task(curr).allowed.contains(this_cpu),
+                    Curr::Task(curr) => sched.task(curr).allowed.contains(self.this_cpu),
                 };
                 if !may_move {
                     self.flags.all_pinned |= any_failure;
-                    decision.reason = Reason::LbRunningPinned;
-                    decision.nr_balance_failed = self.nr_balance_failed;
+                    self.decision.reason = Reason::LbRunningPinned;
+                    self.decision.nr_balance_failed = self.nr_balance_failed;
                     return End::OnePinned;
                 }
                 self.flags.all_pinned = false;
-                decision.active = !sched.rqs[self.src_cpu].active_balance;
-                if decision.active {
-                    decision.active_llc = self.migration_type == MigrationType::LlcTask;
-                    decision.reason = Reason::LbActive;
+                self.decision.active = !sched.rqs[self.src_cpu].active_balance;
+                if self.decision.active {
+                    self.decision.active_llc = self.migration_type == MigrationType::LlcTask;
+                    self.decision.reason = Reason::LbActive;
                 }
                 if any_failure {
                     self.nr_balance_failed = self.sd.cache_nice_tries + 1;
                 }
             }
         }
-        decision.nr_balance_failed = self.nr_balance_failed;
+        self.decision.nr_balance_failed = self.nr_balance_failed;
         let by_load = sched.kernel.rules.balance_model == BalanceModel::Load;
         let go_on = if any_failure { !by_load && self.voluntary() } else { self.need_active_balance() };
-        if !decision.active || go_on {
-            decision.balance_interval = self.sd.min_interval;
+        if !self.decision.active || go_on {
+            self.decision.balance_interval = self.sd.min_interval;
         } else if any_failure && self.sd.balance_interval < self.sd.max_interval {
-            decision.balance_interval *= 2;
+            self.decision.balance_interval *= 2;
         }
         End::Done
     }
 
     /// Sets marks, failures and the interval after a pass that found the domain balanced, or all tasks bound.
-    fn set_interval(&self, decision: &mut BalanceDecision, end: End) {
+    fn set_interval(&mut self, end: End) {
         if end == End::Done {
             return;
         }
-        let kernel = &self.sched.kernel;
+        let sched = self.sched;
+        let kernel = &sched.kernel;
         let stays = self.flags.all_pinned && kernel.rules.pinned_mark == PinnedMark::Stays;
         if end == End::Balanced && self.sd.parent.is_some() && !stays {
-            decision.group_imbalance = Some(false);
+            self.decision.group_imbalance = Some(false);
         }
         if end != End::OnePinned {
-            decision.nr_balance_failed = 0;
+            self.decision.nr_balance_failed = 0;
         }
         // A pass found nothing: the next may come later. Newly idle passes are frequent and would soon make the
         // interval very long.
@@ -283,7 +264,7 @@ impl LbEnv<'_> {
         }
         let interval = self.sd.balance_interval;
         if self.flags.all_pinned && interval < MAX_PINNED_INTERVAL || interval < self.sd.max_interval {
-            decision.balance_interval = 2 * interval;
+            self.decision.balance_interval = 2 * interval;
         }
     }
 }
