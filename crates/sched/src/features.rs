@@ -204,6 +204,7 @@ features! {
     MovedMayPreempt "MOVED_MAY_PREEMPT" "An RT or deadline task that is pushed or pulled preempts as a woken one does: the CPU that makes way need not read its clock again." "move_queued_task_locked(), kernel/sched/sched.h, v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     OfflineReadsClock "OFFLINE_READS_CLOCK" "A CPU that goes offline reads its clock, and so do all CPUs whose domains are rebuilt." "set_rq_offline(), v6.6; not v6.1" [0 0 0 0 0 1 1 1];
     RebuildUnthrottles "REBUILD_UNTHROTTLES" "Throttled queues of all CPUs run again when domains are rebuilt, not only those of a CPU that leaves, and every queue has a quota of 1 ns then." "unthrottle_offline_cfs_rqs(), v6.12; not v7.2" [1 1 1 1 1 1 1 0];
+    OldestGroupFirst "OLDEST_GROUP_FIRST" "Queues of a CPU that goes offline run again from the oldest group on; before, from the newest on." "sched_online_group(), v6.18; not v6.12" [0 0 0 0 0 0 0 1];
     BalancePush "BALANCE_PUSH" "A CPU that is leaving hands each task that it switches to to its stopper, which moves it; before, all are moved once the CPU is offline." "balance_push(), v5.11" [0 0 1 1 1 1 1 1];
     LeavingCounts "LEAVING_COUNTS" "A CPU that is leaving still counts when domains are rebuilt without it: for the intervals of balancing, and as a busy one of its cache." "sd_init(), v6.12; not v7.2" [1 1 1 1 1 1 1 0];
     LowerClassAsks "LOWER_CLASS_ASKS" "A task that changes to a lower class while it runs is asked to reschedule; 7.2.12 has this without CLASS_CHANGE_ASKS." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];

@@ -238,11 +238,13 @@ impl Sched {
         }
     }
 
-    /// The newest group is the first of the kernel's list.
+    /// Groups come in the order of the kernel's list.
     ///
-    /// Kernel: unthrottle_offline_cfs_rqs(), kernel/sched/fair.c, v6.12.
+    /// Kernel: unthrottle_offline_cfs_rqs(), kernel/sched/fair.c, sched_online_group(), kernel/sched/core.c, v6.12, v7.2.
     fn unthrottle_offline(&mut self, cpu: CpuId, now: Time) {
-        for tg in (1..self.tgs.len()).rev() {
+        let last = self.tgs.len().saturating_sub(1);
+        for at in 1..=last {
+            let tg = if self.kernel.has(Feature::OldestGroupFirst) { at } else { last + 1 - at };
             if !self.runtime_enabled(TgId(tg as u32), cpu) {
                 continue;
             }
@@ -308,20 +310,20 @@ mod tests {
     }
 
     #[test]
-    fn groups_run_again_from_the_newest_on() {
+    fn groups_of_a_cpu_that_leaves_run_again_from_the_newest_on_and_later_from_the_oldest() {
         let found = by_kernel("", |kernel| {
             let mut lab = Lab::new(kernel, "1x1x2");
             let now = lab.time();
             let groups = [1, 2].map(|_| {
                 let group = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), now);
                 lab.sched.set_bandwidth(group, Some(MS), 100 * MS, 0, now);
-                lab.fork("limited", 0, NewTask { tg: group, ..lab.spec() });
+                lab.fork("limited", 1, NewTask { tg: group, ..lab.spec() });
                 group
             });
             lab.run(20 * MS);
             let order = |lab: &Lab| {
-                let list = &lab.sched.rqs[CpuId(0)].leaf_cfs_rqs;
-                let at = |tg| list.iter().position(|&cfs| cfs == lab.sched.on_cpu(tg, CpuId(0)).unwrap().0);
+                let list = &lab.sched.rqs[CpuId(1)].leaf_cfs_rqs;
+                let at = |tg| list.iter().position(|&cfs| cfs == lab.sched.on_cpu(tg, CpuId(1)).unwrap().0);
                 format!("{:?}", groups.map(at))
             };
             let before = order(&lab);
@@ -330,7 +332,7 @@ mod tests {
         });
         expect![[r#"
             v4.13..v6.12: [None, None], then [Some(1), Some(0)]
-            v7.2..v7.3: [None, None], then [None, None]"#]]
+            v7.2..v7.3: [None, None], then [Some(0), Some(1)]"#]]
         .assert_eq(&found);
     }
 
