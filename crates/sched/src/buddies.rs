@@ -122,6 +122,26 @@ mod tests {
     }
 
     #[test]
+    fn the_mark_of_a_group_stays_as_the_running_task_moves_there_unless_setting_clears_it() {
+        let marked = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let [a, b] = ["a", "b"].map(|name| drawn.task(name));
+            let (sched, cpu) = (&mut drawn.sched, CpuId(0));
+            let group = sched.new_group(TgId::ROOT, NICE_0_LOAD, cpu, NOW);
+            sched.move_task_to_group(b, group, NOW);
+            let (root, se) = (sched.root_cfs_id(cpu), sched.tg(group).se[0]);
+            sched.cfs_mut(root).next = Some(se);
+            sched.move_task_to_group(a, group, NOW);
+            sched.cfs(root).next.is_some()
+        };
+        expect![[r#"
+            v4.13..v5.5: true
+            v5.18..v7.2: false
+            v7.3: true"#]]
+        .assert_eq(&by_kernel("", |kernel| alloc::format!("{}", marked(kernel))));
+    }
+
+    #[test]
     fn v7_2_forgets_a_preferred_idle_task_that_makes_way_but_no_group() {
         let cleared = |grouped: bool| {
             move |kernel: &str| {

@@ -7,7 +7,8 @@ use schedlab_units::TaskId;
 
 use crate::level::Level;
 use crate::{
-    CandidateOrder, CfsRqId, FairPolicy, Feature, LoadWeight, Protection, Queued, Sched, SeId, UpdateFlags,
+    BuddiesClear, CandidateOrder, CfsRqId, FairPolicy, Feature, LoadWeight, Protection, Queued, Sched, SeId,
+    UpdateFlags,
 };
 
 impl Level<'_> {
@@ -192,7 +193,9 @@ impl Sched {
     /// Kernel: set_next_entity(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     #[inline]
     pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId, first: bool) {
-        self.clear_buddies(cfs, se);
+        if self.kernel.rules.buddies_clear == BuddiesClear::Set {
+            self.clear_buddies(cfs, se);
+        }
         let mut level = self.level(cfs, se);
         if level.entity.on_rq {
             level.timeline_remove(se);
