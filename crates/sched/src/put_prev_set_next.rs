@@ -27,6 +27,10 @@ impl Sched {
             && self.class_of(to) == Class::Fair
         {
             self.switch_fair(cpu, SeId(from.0), SeId(to.0));
+        } else if next == Curr::Idle && self.loses_idle_time_first(cpu, prev_class) {
+            self.update_idle_rq_clock_pelt(cpu);
+            self.put_prev(cpu);
+            self.leave_for_idle(cpu);
         } else {
             self.put_prev(cpu);
             self.set_next(cpu, next, prev_class);
@@ -204,6 +208,21 @@ impl Sched {
 
     /// Kernel: set_next_task_idle(), kernel/sched/idle.c, v6.12.
     fn set_next_task_idle(&mut self, cpu: CpuId) {
+        self.leave_for_idle(cpu);
+        self.update_idle_rq_clock_pelt(cpu);
+    }
+
+    /// Whether a CPU that goes idle notes idle time as lost before its task is put back, which can stop the clock of a queue
+    /// that is out of quota. It does so when it finds no fair task, and has not put back the previous one for that.
+    ///
+    /// Kernel: pick_next_task_fair(), kernel/sched/fair.c, pick_next_task(), kernel/sched/core.c, v5.10.
+    fn loses_idle_time_first(&self, cpu: CpuId, prev_class: Class) -> bool {
+        prev_class == Class::Fair
+            && !self.kernel.has(Feature::MigratePeltLag)
+            && self.rqs[cpu].nr_running == self.root_cfs(cpu).h_nr_queued
+    }
+
+    fn leave_for_idle(&mut self, cpu: CpuId) {
         let rq = &mut self.rqs[cpu];
         if self.lingers {
             rq.leaving = rq.leaving.or(rq.curr.task());
@@ -211,7 +230,6 @@ impl Sched {
         if rq.leaving.is_none() {
             self.update_idle_core(cpu);
         }
-        self.update_idle_rq_clock_pelt(cpu);
     }
 
     /// Kernel: put_prev_task_idle(), kernel/sched/idle.c, v7.2.
@@ -234,5 +252,41 @@ impl Sched {
         rq.avg_idle = (average + (delta - average) / 8).max(0) as u64;
         rq.avg_idle = rq.avg_idle.min(2 * rq.max_idle_balance_cost);
         rq.idle_stamp = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use expect_test::expect;
+    use schedlab_topology::CpuId;
+
+    use crate::drawing::by_kernel;
+    use crate::lab::{Lab, MS};
+    use crate::{NewTask, TgId};
+
+    /// A task of a group that is out of quota sleeps on a small CPU that was fully used. Idle time is lost, whether the
+    /// queue's clock stops before that or after it.
+    #[test]
+    fn idle_time_is_lost_before_the_clock_of_a_queue_without_quota_stops_up_to_v5_18() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x4:capacity=0-1/512").without_ticks();
+            let (group, cpu) = (lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), lab.time()), CpuId(0));
+            lab.sched.set_bandwidth(group, Some(MS), 1000 * MS, 0, lab.time());
+            let task = lab.fork("limited", 0, NewTask { tg: group, ..lab.spec() });
+            lab.run(2 * MS);
+            let root = lab.sched.root_cfs_id(cpu);
+            lab.sched.cfs_mut(root).avg.util_sum = 1 << 27;
+            lab.sleep(task);
+            let queue = lab.sched.cfs(lab.sched.tg(group).cfs_rq[0]);
+            let (lost, clock) = (lab.sched.rqs[cpu].lost_idle_time, lab.sched.rq_clock_pelt(cpu));
+            let ahead = queue.throttled_clock_pelt as i64 - clock as i64;
+            format!("{} ns lost, stopped {ahead} ns ahead: {}", lost, queue.pelt_clock_throttled)
+        });
+        expect![[r#"
+            v4.13: 0 ns lost, stopped 0 ns ahead: true
+            v5.5..v7.3: 1000000 ns lost, stopped 0 ns ahead: true"#]]
+        .assert_eq(&found);
     }
 }
