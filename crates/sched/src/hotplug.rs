@@ -203,6 +203,10 @@ impl Sched {
             let stop = self.rqs[cpu].stop.take();
             let first = self.pick_next_task(cpu).next.task();
             self.rqs[cpu].stop = stop;
+            if let Some(task) = first.filter(|_| !self.kernel.has(Feature::BalancePush)) {
+                self.update_rq_clock(cpu, now);
+                self.set_and_put_back(cpu, task);
+            }
             let at = tasks.iter().position(|&task| Some(task) == first).unwrap_or(0);
             let task = tasks.remove(at);
             let to = self.select_fallback_rq(task);
@@ -564,6 +568,24 @@ mod tests {
             v4.13..v5.5: 3 left
             v5.18..v7.3: t0 to 0, t1 to 0, t2 to 0, 0 left"#]]
         .assert_eq(&by_kernel("", told));
+    }
+
+    #[test]
+    fn up_to_v5_10_a_task_is_set_and_put_back_before_it_leaves_an_offline_cpu() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            let task = lab.hog("runs", 1);
+            lab.run(MS);
+            lab.sched.cpu_deactivate(CpuId(1), lab.time());
+            lab.sched.switch_to(CpuId(1), Curr::Idle, lab.time());
+            lab.sched.cpu_dying(CpuId(1), lab.time());
+            let se = &lab.sched.task(task).se;
+            format!("ran {} us since it was set", (se.sum_exec_runtime - se.prev_sum_exec_runtime) / 1000)
+        });
+        expect![[r#"
+            v4.13..v5.5: ran 0 us since it was set
+            v5.18..v7.3: ran 1000 us since it was set"#]]
+        .assert_eq(&found);
     }
 
     #[test]

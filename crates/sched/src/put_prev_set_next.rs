@@ -38,6 +38,21 @@ impl Sched {
         self.rqs[cpu].curr = next;
     }
 
+    /// A task is picked from a CPU that is offline, and put back at once to be moved: that updates the averages of its levels,
+    /// as a switch to it would.
+    ///
+    /// Kernel: __pick_migrate_task(), kernel/sched/core.c, v5.10.
+    pub(crate) fn set_and_put_back(&mut self, cpu: CpuId, task: TaskId) {
+        let runs = self.rqs[cpu].curr;
+        if self.class_of(task) == Class::Fair {
+            self.each_level(SeId(task.0), self.root_cfs_id(cpu), Sched::clear_buddies);
+        }
+        self.set_next(cpu, Curr::Task(task), self.class_of_curr(runs));
+        self.rqs[cpu].curr = Curr::Task(task);
+        self.put_prev(cpu);
+        self.rqs[cpu].curr = runs;
+    }
+
     /// The running task stays, or the CPU stays idle. This is as if it went idle again, or as if the task of a higher
     /// class was put back and picked again, unless nothing is put back then.
     ///
