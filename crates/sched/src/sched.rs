@@ -84,6 +84,8 @@ pub struct Sched {
     pub rt_push_loops: [RtPushLoop; 2],
     /// The timer of RT throttling runs.
     pub rt_period_active: bool,
+    /// When it expires, or last expired plus a period, ns.
+    pub rt_period_expires: u64,
     /// Some group has a quota (the cfs_bandwidth_used static key).
     pub bandwidth_used: bool,
 }
@@ -155,6 +157,7 @@ impl Sched {
             nr_rt_overloaded: 0,
             rt_push_loops: Default::default(),
             rt_period_active: false,
+            rt_period_expires: 0,
             bandwidth_used: false,
         };
         sched.keep_group_sums();

@@ -207,12 +207,14 @@ impl Sched {
         self.kernel.tunables.rt_period_us * 1000
     }
 
+    /// Kernel: do_start_rt_bandwidth(), kernel/sched/rt.c, v5.10, v6.1.
     fn start_rt_bandwidth(&mut self, cpu: CpuId) {
         if !self.rt_period_active && self.limits_rt() {
             self.rt_period_active = true;
-            // The timer expires at once, and only then once a period.
+            // The timer expires at once, unless the period that it was moved to when it last expired is not over.
             let rq = &self.rqs[cpu];
-            let at = rq.clock.max(rq.called) + 1;
+            let at = self.rt_period_expires.max(rq.clock.max(rq.called) + 1);
+            self.rt_period_expires = at;
             self.effects.push(Effect::StartRtPeriodTimer { at });
         }
     }
@@ -226,7 +228,8 @@ impl Sched {
             self.fair_server_timers(now);
             return None;
         }
-        let runtime = self.rt_runtime();
+        let (runtime, period) = (self.rt_runtime(), self.rt_period());
+        self.rt_period_expires += (now.0.saturating_sub(self.rt_period_expires) / period + 1) * period;
         let mut needed = false;
         for cpu in (0..self.rqs.len()).map(CpuId::from) {
             let rq = &self.rqs[cpu];
@@ -254,7 +257,7 @@ impl Sched {
             }
         }
         self.rt_period_active = needed;
-        needed.then(|| Time(now.0 + self.rt_period()))
+        needed.then_some(Time(self.rt_period_expires))
     }
 
     /// Kernel: task_tick_rt(), kernel/sched/rt.c, v6.12.
@@ -350,6 +353,22 @@ mod tests {
             lab.run(10 * MS);
             lab.sched.rt_period_timer(lab.time());
             assert!(!lab.sched.rqs[cpu].need_resched.full, "{kernel}: it has");
+        }
+    }
+
+    #[test]
+    fn a_timer_of_throttling_that_was_not_needed_expires_again_when_its_period_is_over() {
+        for kernel in ["v5.10", "v6.1", "v6.10"] {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let rt = lab.fork("rt", 0, NewTask { policy: Policy::Fifo(10), ..lab.spec() });
+            let begun = lab.time();
+            let expires = |lab: &Lab| (lab.sched.rt_period_expires - begun.0, lab.sched.rt_period_active);
+            assert_eq!(expires(&lab), (1, true), "{kernel}");
+            lab.sleep(rt);
+            lab.run(MS);
+            assert_eq!(expires(&lab), (1_000_000_001, false), "{kernel}: it is moved on, and stops");
+            lab.wake(rt);
+            assert_eq!(expires(&lab), (1_000_000_001, true), "{kernel}: not at once");
         }
     }
 
