@@ -64,13 +64,16 @@ impl Sched {
         self.bandwidth_used || self.sched_cache_active()
     }
 
-    /// The running task of a CPU is about to return to user mode, and does the work that waits for this: true if it has
+    /// The running task of a CPU is about to return to user mode, and does the work that waits for this. What is added
+    /// meanwhile waits for the next time: a task that leaves its queue is switched from at once. True if it has
     /// just left its queue, so that the driver must call [`Sched::schedule`] with [`crate::Deactivate::Yielded`].
     ///
     /// Kernel: task_work_run(), kernel/task_work.c, v7.2.
     pub fn exit_to_user(&mut self, task: TaskId, now: Time) -> bool {
         let mut left = false;
-        while let Some(work) = self.task(task).works.first() {
+        let mut works = self.task(task).works;
+        while let Some(work) = works.first() {
+            works.take(work);
             match work {
                 TaskWork::Cache => self.task_cache_work(task, now),
                 TaskWork::Throttle => left |= self.throttle_cfs_rq_work(task, now),
@@ -83,6 +86,31 @@ impl Sched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::{Lab, MS};
+    use crate::{NewTask, SeId, TgId};
+    use schedlab_topology::CpuId;
+
+    /// The group of a task is out of quota. As the task leaves its queue for that, it is charged, so the group above runs out
+    /// too, and adds the same work again.
+    #[test]
+    fn work_that_is_added_while_it_is_done_waits_for_the_next_time() {
+        let mut lab = Lab::new("v7.2", "1x1x1").without_ticks();
+        let outer = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), lab.time());
+        let inner = lab.sched.new_group(outer, 1024 << 10, CpuId(0), lab.time());
+        let task = lab.fork("limited", 0, NewTask { tg: inner, ..lab.spec() });
+        for (tg, quota) in [(outer, 4 * MS), (inner, MS)] {
+            lab.sched.set_bandwidth(tg, Some(quota), 1000 * MS, 0, lab.time());
+        }
+        lab.now += 2 * MS;
+        let now = lab.time();
+        lab.sched.update_rq_clock(CpuId(0), now);
+        lab.sched.update_curr(lab.sched.cfs_rq_of(SeId(task.0)));
+        lab.now += 4 * MS;
+        let now = lab.time();
+        assert!(lab.sched.exit_to_user(task, now), "the inner group is out of quota");
+        assert!(lab.sched.task(task).throttled);
+        assert!(lab.sched.task(task).works.has(TaskWork::Throttle), "and now the outer one is too");
+    }
 
     #[test]
     fn the_last_is_first() {
