@@ -36,8 +36,13 @@ impl Sched {
             return;
         }
         self.rqs[cpu].has_blocked_load = true;
+        let stopped = self.rqs[cpu].nohz_tick_stopped;
+        // The last CPU that is left, or one that is isolated, is in no domain.
+        if !stopped && self.domains.per_cpu[cpu].base.is_none() {
+            return;
+        }
         self.nohz_has_blocked = true;
-        if self.rqs[cpu].nohz_tick_stopped || self.domains.per_cpu[cpu].base.is_none() {
+        if stopped {
             return;
         }
         self.rqs[cpu].nohz_tick_stopped = true;
@@ -351,6 +356,18 @@ mod tests {
         assert!(drawn.sched.nohz_idle_cpus.contains(CpuId(2)), "still without tick");
         let sched = &drawn.sched;
         assert!(sched.domains.sds.iter().all(|sd| sd.last_balance == sched.jiffies(later)));
+    }
+
+    #[test]
+    fn the_load_of_a_cpu_without_domains_asks_no_other_to_update_it() {
+        let mut drawn = draw("v6.12", "1x1x2 | 0[]");
+        let sched = &mut drawn.sched;
+        sched.set_online(CpuId(1), false, NOW);
+        sched.nohz_balance_enter_idle(CpuId(0));
+        assert!(sched.rqs[CpuId(0)].has_blocked_load && !sched.nohz_has_blocked);
+        sched.set_online(CpuId(1), true, NOW);
+        sched.nohz_balance_enter_idle(CpuId(0));
+        assert!(sched.nohz_has_blocked);
     }
 
     #[test]
