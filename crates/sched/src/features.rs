@@ -199,7 +199,7 @@ features! {
     RegroupSame "REGROUP_SAME" "A task moved to the group that it is already in, as every exiting task is, is dequeued and queued again." "sched_move_task(), v4.9; not v6.4 to v6.13 but stable 6.6, 6.12" [1 1 1 1 1 0 1 1];
     RegroupAsks "REGROUP_ASKS" "A running task that is moved to a group is rescheduled." "sched_move_task(), v5.6" [0 0 1 1 1 1 1 1];
     RegroupWakes "REGROUP_WAKES" "A task that is put into a group while it waits may preempt the running one." "sched_move_task(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
-    ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that changes to any other class while it runs is asked to reschedule, not only one that becomes fair." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
+    ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that changes to any other class while it runs is asked to reschedule, not only one that becomes fair; one that waits preempts as a woken one does." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     StealCatchesUp "STEAL_CATCHES_UP" "Stolen time beyond what passed since the last reading of a clock is taken at the next ones." "update_rq_clock_task(), up to v6.13; not stable 5.10, 6.1 and 6.12" [1 1 1 0 1 1 0 0];
     MovedMayPreempt "MOVED_MAY_PREEMPT" "An RT or deadline task that is pushed or pulled preempts as a woken one does: the CPU that makes way need not read its clock again." "move_queued_task_locked(), kernel/sched/sched.h, v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     OfflineReadsClock "OFFLINE_READS_CLOCK" "A CPU that goes offline reads its clock, and so do all CPUs whose domains are rebuilt." "set_rq_offline(), v6.6; not v6.1" [0 0 0 0 0 1 1 1];

@@ -115,7 +115,7 @@ impl Sched {
             _ => {}
         }
         if self.rqs[cpu].curr != Curr::Task(task) {
-            if self.class_of(task) != Class::Rt {
+            if self.class_of(task) != Class::Rt || self.kernel.has(Feature::ClassChangeAsks) {
                 self.wakeup_preempt(cpu, task, 0);
             } else if self.is_above_curr(cpu, task) {
                 self.resched_now(cpu);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_becomes_real_time_does_not_make_room_for_itself_among_equals() {
+    fn a_task_that_becomes_real_time_makes_room_for_itself_among_equals_only_from_v7_2_on() {
         let becomes = |priority: u8| {
             asked("1x1x2 | 0[rt* b] 1[]", move |drawn| {
                 set_policy(drawn, "rt", Policy::Fifo(10));
@@ -223,7 +223,10 @@ mod tests {
                 drawn.sched.set_policy(CPU, b, Policy::Fifo(priority), NOW);
             })
         };
-        expect!["v4.13..v7.3: false"].assert_eq(&becomes(10));
+        expect![[r#"
+            v4.13..v6.12: false
+            v7.2..v7.3: true"#]]
+        .assert_eq(&becomes(10));
         expect!["v4.13..v7.3: true"].assert_eq(&becomes(11));
     }
 
