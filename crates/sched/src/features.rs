@@ -201,6 +201,7 @@ features! {
     RegroupWakes "REGROUP_WAKES" "A task that is put into a group while it waits may preempt the running one." "sched_move_task(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     ClassChangeAsks "CLASS_CHANGE_ASKS" "A task that changes to any other class while it runs is asked to reschedule, not only one that becomes fair; one that waits preempts as a woken one does." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     StealCatchesUp "STEAL_CATCHES_UP" "Stolen time beyond what passed since the last reading of a clock is taken at the next ones." "update_rq_clock_task(), up to v6.13; not stable 5.10, 6.1 and 6.12" [1 1 1 0 1 1 0 0];
+    NextClass "NEXT_CLASS" "A task of a lower class than one that waits to preempt is not compared with the running one." "wakeup_preempt(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     MovedMayPreempt "MOVED_MAY_PREEMPT" "An RT or deadline task that is pushed or pulled preempts as a woken one does: the CPU that makes way need not read its clock again." "move_queued_task_locked(), kernel/sched/sched.h, v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     OfflineReadsClock "OFFLINE_READS_CLOCK" "A CPU that goes offline reads its clock, and so do all CPUs whose domains are rebuilt." "set_rq_offline(), v6.6; not v6.1" [0 0 0 0 0 1 1 1];
     RebuildUnthrottles "REBUILD_UNTHROTTLES" "Throttled queues of all CPUs run again when domains are rebuilt, not only those of a CPU that leaves, and every queue has a quota of 1 ns then." "unthrottle_offline_cfs_rqs(), v6.12; not v7.2" [1 1 1 1 1 1 1 0];

@@ -45,7 +45,7 @@ mod tests {
     use schedlab_topology::CpuId;
 
     use crate::drawing::by_kernel;
-    use crate::lab::Lab;
+    use crate::lab::{Lab, MS};
     use crate::{NewTask, Policy};
 
     /// What a pass of CPU 0 that wakes the stopper of another CPU counts there, and the count once the stopper is
@@ -68,6 +68,28 @@ mod tests {
         expect![[r#"
             v4.13..v6.3: near 2 then 2, far 1 then 2
             v6.10..v7.3: near 2 then 2, far 2 then 2"#]]
+        .assert_eq(&found);
+    }
+
+    /// A fair task arrives after a pass has woken the stopper, which preempts the running task anyway.
+    #[test]
+    fn a_task_that_arrives_behind_a_stopper_is_compared_with_the_running_one_up_to_v6_12() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            lab.hog("runs", 1);
+            lab.sched.stopper_asked(CpuId(0), CpuId(1));
+            lab.sched.rqs[CpuId(1)].need_resched = crate::NeedResched::default();
+            lab.now += MS;
+            let (now, spec) = (lab.time(), lab.spec());
+            let task = lab.sched.new_task(&spec, None, now);
+            lab.sched.set_cpu(task, CpuId(1));
+            lab.sched.activate(task, CpuId(1), crate::EnqueueFlags::default(), now);
+            let reason = lab.sched.wakeup_preempt(CpuId(1), task, crate::wf::TTWU).reason;
+            format!("{}", reason != crate::Reason::KeepClass)
+        });
+        expect![[r#"
+            v4.13..v6.12: true
+            v7.2..v7.3: false"#]]
         .assert_eq(&found);
     }
 }

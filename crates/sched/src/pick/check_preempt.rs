@@ -197,7 +197,7 @@ impl Sched {
         if class > curr_class {
             return Ok(self.full(Reason::PreemptClass, false));
         }
-        if class < curr_class {
+        if class < curr_class || self.kernel.has(Feature::NextClass) && class < self.waiting_class(cpu) {
             return Ok(keep(Reason::KeepClass));
         }
         if task == curr {
@@ -222,6 +222,22 @@ impl Sched {
             return Ok(keep(Reason::KeepPending));
         }
         self.preempt_by_policy(cpu, task, curr)
+    }
+
+    /// The highest class of which a task waits on a CPU, above the fair one.
+    ///
+    /// Kernel: struct rq, next_class, kernel/sched/sched.h, v7.2.
+    fn waiting_class(&self, cpu: CpuId) -> Class {
+        let rq = &self.rqs[cpu];
+        if rq.stop.is_some() || rq.stop_asked {
+            Class::Stop
+        } else if !rq.dl_queue.is_empty() {
+            Class::Dl
+        } else if !rq.rt_queue.is_empty() {
+            Class::Rt
+        } else {
+            Class::Fair
+        }
     }
 
     /// A request of a higher class.
