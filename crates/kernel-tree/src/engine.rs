@@ -134,15 +134,24 @@ impl Kernel {
         }
     }
 
-    /// Like [`Kernel::wake`], for a task that may still be leaving its CPU.
-    pub fn wake_of(&mut self, cpu: CpuId, task: KernelTask, sync: bool, in_irq: bool) -> Option<CpuId> {
-        let to = self.raw.lab_wake_of(self.at(cpu), task.0 as c_int, sync.into(), in_irq.into());
+    /// Like [`Kernel::wake`], for a task that may still be leaving its CPU. `pending`: that CPU's wake list has tasks.
+    pub fn wake_of(
+        &mut self,
+        cpu: CpuId,
+        task: KernelTask,
+        sync: bool,
+        in_irq: bool,
+        pending: bool,
+    ) -> Option<CpuId> {
+        let flags = [sync.into(), in_irq.into(), pending.into()];
+        let to = self.raw.lab_wake_of(self.at(cpu), task.0 as c_int, flags[0], flags[1], flags[2]);
         (to >= 0).then(|| self.cpu(to))
     }
 
-    /// The CPU calls the scheduler. Returns whether the task that left sleeps but is still queued.
-    pub fn schedule(&mut self, cpu: CpuId, how: How) -> bool {
-        self.raw.lab_schedule(self.at(cpu), how as c_int) != 0
+    /// The CPU calls the scheduler. `pending`: its wake list has tasks. Returns whether the task that left sleeps but is still
+    /// queued.
+    pub fn schedule(&mut self, cpu: CpuId, how: How, pending: bool) -> bool {
+        self.raw.lab_schedule(self.at(cpu), how as c_int, pending.into()) != 0
     }
 
     /// The switch away from a sleeping task is complete; until then the task is on its CPU.
@@ -150,9 +159,9 @@ impl Kernel {
         self.raw.lab_left(task.0 as c_int);
     }
 
-    /// A CPU has switched to its idle task: until then others do not find it idle.
-    pub fn is_at_idle(&mut self, cpu: CpuId) {
-        self.raw.lab_at_idle(self.at(cpu));
+    /// A CPU has switched to its idle task: until then others do not find it idle. `pending`: its wake list has tasks.
+    pub fn is_at_idle(&mut self, cpu: CpuId, pending: bool) {
+        self.raw.lab_at_idle(self.at(cpu), pending.into());
     }
 
     /// A task forks another into a group on a CPU, whatever runs there; without a parent, task 1 forks it.

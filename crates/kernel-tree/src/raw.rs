@@ -125,7 +125,7 @@ functions! {
     lab_nice: fn(cpu: c_int, task: c_int, nice: c_int);
     lab_forget_average: fn(task: c_int);
     lab_begin_average: fn(task: c_int);
-    lab_at_idle: fn(cpu: c_int);
+    lab_at_idle: fn(cpu: c_int, pending: c_int);
     lab_policy: fn(cpu: c_int, task: c_int, policy: c_int, nice_or_prio: c_int, runtime: u64, deadline: u64, period: u64) -> c_int;
     lab_group: fn(parent: c_int, shares: u64) -> c_int;
     lab_group_shares: fn(group: c_int, shares: u64);
@@ -144,8 +144,8 @@ functions! {
     lab_recent_cpu: fn(task: c_int, cpu: c_int);
     lab_wake_new_at: fn(cpu: c_int, task: c_int, at: c_int) -> c_int;
     lab_left: fn(task: c_int);
-    lab_wake_of: fn(cpu: c_int, task: c_int, flags: c_int, in_irq: c_int) -> c_int;
-    lab_schedule: fn(cpu: c_int, how: c_int) -> c_int;
+    lab_wake_of: fn(cpu: c_int, task: c_int, flags: c_int, in_irq: c_int, pending: c_int) -> c_int;
+    lab_schedule: fn(cpu: c_int, how: c_int, pending: c_int) -> c_int;
     lab_balance: fn(cpu: c_int);
     lab_yields: fn(cpu: c_int);
     lab_freq_scale: fn(cpu: c_int, scale: u64);

@@ -226,7 +226,8 @@ impl TreeSched {
                 Some(next) => return next,
                 None => {
                     self.rest_of_stopper(cpu);
-                    self.library.schedule(cpu, How::Sleeps);
+                    let pending = !self.of(cpu).wake_list.is_empty();
+                    self.library.schedule(cpu, How::Sleeps, pending);
                 }
             }
         }

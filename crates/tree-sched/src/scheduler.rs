@@ -159,10 +159,12 @@ impl Scheduler for TreeSched {
     }
     fn is_at_idle(&mut self, cpu: CpuId) {
         self.beside(|rules| rules.is_at_idle(cpu));
-        self.library.is_at_idle(cpu);
+        let pending = self.has_wake_list(cpu);
+        self.library.is_at_idle(cpu, pending);
     }
-    fn hands_over(&self, _wakeup: &Wakeup) -> bool {
-        true
+    fn hands_over(&self, wakeup: &Wakeup) -> bool {
+        // If the task is on its CPU, the tree decides, or its waker waits for the switch.
+        self.tasks[wakeup.task.index()].on_cpu
     }
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>) {
         self.library.set_idle_exit_latency(cpu, ns);
@@ -374,7 +376,8 @@ impl Scheduler for TreeSched {
         let ours = self.beside(|rules| Sched::decide_wakeup(rules, wakeup, now, passed_over));
         let before = self.library.read(number(task));
         self.measures();
-        let woken = self.library.wake_of(this_cpu, number(task), sync, !in_task);
+        let pending = self.has_wake_list(self.tasks[task.index()].cpu);
+        let woken = self.library.wake_of(this_cpu, number(task), sync, !in_task, pending);
         self.told(this_cpu, MigrationCause::Wakeup, Call::Wakes);
         let after = self.library.read(number(task));
         let path = match woken {
@@ -456,7 +459,8 @@ impl Scheduler for TreeSched {
             self.rest_of_stopper(cpu);
         }
         self.measures();
-        let delayed = self.library.schedule(cpu, leaves);
+        let pending = self.has_wake_list(cpu);
+        let delayed = self.library.schedule(cpu, leaves, pending);
         self.of_mut(cpu).asked = NeedResched::default();
         let next = self.next_for_engine(cpu);
         self.of_mut(cpu).curr = next;

@@ -486,16 +486,40 @@ int lab_wake_new_at(int cpu, int id, int at)
 	return to;
 }
 
+/* A CPU that looks for work on its way to idle is not idle for others yet: available_idle_cpu() reads this word, and
+ * idle_cpu(), which balancing calls, whether wake-ups are pending. */
+unsigned char lab_heads_for_idle[NR_CPUS];
+
+static void set_heads_for_idle(int cpu, int heads, int pending)
+{
+	if (lab_heads_for_idle[cpu] == heads)
+		return;
+	lab_heads_for_idle[cpu] = heads;
+	cpu_rq(cpu)->ttwu_pending = heads || pending;
+}
+
+/* It has looked, and switched to its idle task. `pending`: its wake list has tasks. */
+static void at_idle(int cpu, int pending)
+{
+	if (!lab_heads_for_idle[cpu])
+		return;
+	set_heads_for_idle(cpu, 0, pending);
+	update_idle_core(cpu_rq(cpu));
+}
+
 /* ---- switches: a task that sleeps is on its CPU until the switch is over ---- */
 static struct task_struct *leaving[NR_CPUS], *waking;
 static unsigned long spins;
+static int waking_pending;
 
-int lab_wake_of(int cpu, int id, int flags, int in_irq)
+/* `pending`: the wake list of the task's CPU has tasks. */
+int lab_wake_of(int cpu, int id, int flags, int in_irq, int pending)
 {
 	int to;
 
 	spins = 0;
 	waking = lab_task(id);
+	waking_pending = pending;
 	to = lab_wake(cpu, id, flags, in_irq);
 	waking = 0;
 	return to;
@@ -510,6 +534,8 @@ void lab_relax(void)
 			continue;
 		leaving[cpu]->on_cpu = 0;
 		leaving[cpu] = 0;
+		if (waking)
+			at_idle(cpu, waking_pending);
 	}
 	if (++spins > 1000000)
 		lab_fatal(__builtin_return_address(0), "the scheduler spins on CPU %d for what nobody does", lab_cpu);
@@ -526,22 +552,16 @@ void lab_left(int id)
 	}
 }
 
-/* The CPU has looked for work, and switched to its idle task. */
-unsigned char lab_heads_for_idle[NR_CPUS];
-
-void lab_at_idle(int cpu)
+void lab_at_idle(int cpu, int pending)
 {
-	if (!lab_heads_for_idle[cpu])
-		return;
-	lab_heads_for_idle[cpu] = 0;
 	lab_enter(cpu);
-	update_idle_core(cpu_rq(cpu));
+	at_idle(cpu, pending);
 }
 
 enum { PREEMPTED, YIELDED, SLEEPS, SLEEPS_DEEP, EXITS };
 
-/* 1: the task that left is still queued, as its dequeue is delayed. */
-int lab_schedule(int cpu, int how)
+/* 1: the task that left is still queued, as its dequeue is delayed. `pending`: the CPU's wake list has tasks. */
+int lab_schedule(int cpu, int how, int pending)
 {
 	struct task_struct *p;
 	int delayed = 0;
@@ -568,9 +588,9 @@ int lab_schedule(int cpu, int how)
 	lab_settle();
 	lab_idles();
 	if (!is_idle_task(lab_current))
-		lab_heads_for_idle[cpu] = 0;
+		set_heads_for_idle(cpu, 0, pending);
 	else if (!is_idle_task(p))
-		lab_heads_for_idle[cpu] = 1;
+		set_heads_for_idle(cpu, 1, pending);
 	if (p != lab_current && (how == SLEEPS || how == SLEEPS_DEEP)) {
 #if AT_LEAST(6, 12)
 		delayed = p->se.sched_delayed;

@@ -87,7 +87,7 @@ enum { LAB_E_RESCHED, LAB_E_CALL, LAB_E_RQ_LOCK, LAB_E_LINE, LAB_E_SCAN, LAB_E_S
 /* So many lines of atomics are distinguished. */
 #define LAB_ATOMICS 1024
 void lab_note(int on);
-void lab_at_idle(int cpu);
+void lab_at_idle(int cpu, int pending);
 int lab_events(struct lab_event **out);             /* since last asked */
 int lab_affinity_of(int cpu, int task, const unsigned long *mask); /* 1: the stopper must move it; or -errno */
 int lab_exec_of(int cpu);                           /* the same for exec() */
@@ -98,8 +98,8 @@ void lab_is_stopper(int cpu, int task);
 void lab_recent_cpu(int task, int cpu);
 int lab_wake_new_at(int cpu, int task, int at);     /* at -1: where the kernel says */
 void lab_left(int task);                            /* the switch away from it is over */
-int lab_wake_of(int cpu, int task, int flags, int in_irq);
-int lab_schedule(int cpu, int how);                 /* 1: who left is still queued */
+int lab_wake_of(int cpu, int task, int flags, int in_irq, int pending);
+int lab_schedule(int cpu, int how, int pending);    /* 1: who left is still queued */
 void lab_balance(int cpu);                          /* the softirq */
 void lab_yields(int cpu);                           /* but does not call schedule() yet */
 void lab_freq_scale(int cpu, lab_u64 scale);
