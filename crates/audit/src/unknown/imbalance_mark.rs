@@ -39,10 +39,50 @@ pub fn of_fork(shadow: &Shadow, this: CpuId) -> impl Iterator<Item = Marks> + us
     turned.into_iter().chain(alone)
 }
 
-/// The opposite flag of the group from which a pass over a domain takes.
-pub fn of_move(shadow: &Shadow, sd: SdId, from: CpuId) -> Option<[(u32, bool); 1]> {
+/// The flags that the groups of a domain may have if a pass takes from one of them: those of the shadow with that group's
+/// turned over; then, as a pass that found balance clears the flag and no event shows that, without the other groups'.
+pub fn of_move(shadow: &Shadow, sd: SdId, from: CpuId) -> Vec<Marks> {
     let domains = &shadow.sched.domains;
-    let group = domains.sd(sd).groups.iter().find(|&group| domains.sg(group).span.contains(from))?;
-    let sgc = domains.sg(group).sgc;
-    Some([(sgc, !domains.sgcs[sgc as usize].imbalance)])
+    let groups = || domains.sd(sd).groups.iter().map(|group| domains.sg(group));
+    let flag = |sgc: u32| domains.sgcs[sgc as usize].imbalance;
+    let Some(own) = groups().find(|group| group.span.contains(from)).map(|group| group.sgc) else {
+        return Vec::new();
+    };
+    let turned = (own, !flag(own));
+    let others: Marks = groups()
+        .filter(|group| group.sgc != own && flag(group.sgc))
+        .map(|group| (group.sgc, false))
+        .collect();
+    if others.is_empty() {
+        return vec![vec![turned]];
+    }
+    let both = others.iter().copied().chain([turned]).collect();
+    vec![vec![turned], others, both]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_sched::Kernel;
+    use schedlab_topology::Topology;
+
+    #[test]
+    fn flags_of_other_groups_may_have_been_cleared() {
+        let topology = Topology::regular("1x3x2").unwrap();
+        let mut shadow = Shadow::new(&topology, &Kernel::parse("v5.18").unwrap(), Vec::new());
+        let domains = &shadow.sched.domains;
+        let (sd, groups) = domains
+            .walk(CpuId(0))
+            .map(|(id, sd)| (id, sd.groups.iter().map(|group| domains.sg(group).sgc).collect::<Vec<u32>>()))
+            .last()
+            .unwrap();
+        let [_, own, other] = groups[..] else { panic!("{groups:?}") };
+        assert_eq!(of_move(&shadow, sd, CpuId(2)), [[(own, true)]]);
+        shadow.sched.domains.sgcs[other as usize].imbalance = true;
+        let cleared = (other, false);
+        assert_eq!(
+            of_move(&shadow, sd, CpuId(2)),
+            [vec![(own, true)], vec![cleared], vec![cleared, (own, true)]]
+        );
+    }
 }

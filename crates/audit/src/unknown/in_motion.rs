@@ -107,8 +107,16 @@ pub fn find<T>(
     now: Time,
     mut look: impl FnMut(&mut Shadow) -> Option<T>,
 ) -> Option<T> {
-    let changing = changing(shadow, this, pairing.shown(shadow.slack.until(now)));
-    changing.into_iter().find_map(|changing| as_if(shadow, changing, &mut look))
+    let mut states = changing(shadow, this, pairing.shown(shadow.slack.until(now)));
+    states.extend(just_chosen(shadow, this, shadow.slack.from(now)));
+    states.into_iter().find_map(|state| as_if(shadow, state, &mut look))
+}
+
+/// Idle CPUs that got their task since `from`: this waker may have looked at them before another waker had queued it.
+fn just_chosen(shadow: &Shadow, this: CpuId, from: Time) -> impl Iterator<Item = Changing> {
+    let idles = move |cpu: CpuId| shadow.sched.rqs[cpu].curr == Curr::Idle && !shadow.sched.idle_cpu(cpu);
+    let just = move |&cpu: &CpuId| cpu != this && idles(cpu) && shadow.clocks.queued_at(cpu) >= from;
+    shadow.cpus().filter(just).map(|cpu| Changing { cpu, idle: true })
 }
 
 /// Asks as if a pass on a CPU had seen another in the state before or after its latest change, or with one task more or
@@ -344,6 +352,8 @@ mod tests {
     use super::*;
     use schedlab_sched::Kernel;
     use schedlab_topology::Topology;
+    use schedlab_trace::Comm;
+    use schedlab_units::Duration;
 
     #[test]
     fn a_cpu_seen_idle_has_nobody_queued_not_even_a_sleeper() {
@@ -356,5 +366,24 @@ mod tests {
         assert_eq!(counts(&shadow, cpu), queued, "only that once");
         let more = as_if_counted(&mut shadow, Counted { cpu, more: true }, |shadow| counts(shadow, cpu));
         assert_eq!(more, [3, 3, 3, 2]);
+    }
+
+    #[test]
+    fn a_waker_may_have_looked_at_a_cpu_before_another_had_queued_its_task_there() {
+        let topology = Topology::regular("1x1x3").unwrap();
+        let mut shadow = Shadow::new(&topology, &Kernel::parse("v6.12").unwrap(), Vec::new());
+        let (queued, cpu) = (Time(1_000_000), CpuId(2));
+        shadow.begin(queued);
+        let task = shadow.task(Pid(7), &Comm::from("a"), Some(120), cpu, queued);
+        shadow.join(task, cpu, queued);
+        shadow.clocks.queued(cpu, Duration::ZERO, queued);
+        let chosen = |shadow: &Shadow, this: u16, from: u64| {
+            just_chosen(shadow, CpuId(this), Time(from)).map(|chosen| chosen.cpu).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen(&shadow, 0, 999_000), [cpu]);
+        assert_eq!(chosen(&shadow, 0, 1_000_001), [], "that was before");
+        assert_eq!(chosen(&shadow, 2, 999_000), [], "it knows its own queue");
+        shadow.sched.rqs[cpu].curr = Curr::Task(task);
+        assert_eq!(chosen(&shadow, 0, 999_000), [], "it runs");
     }
 }

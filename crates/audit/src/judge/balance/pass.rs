@@ -233,11 +233,15 @@ impl Pass {
         });
     }
 
-    /// Tries with and without the mark of an affinity imbalance on the source's group.
+    /// Tries other flags of an affinity imbalance.
     fn with_mark(&self, shadow: &Shadow, found: &mut Vec<Possible>) {
-        let Some(mark) = imbalance_mark::of_move(shadow, self.sd, self.moved.from) else { return };
-        let supposed = Supposed { imbalance: &mark, ..Supposed::NOTHING };
-        self.ask_supposing(shadow, Some(&supposed), Some(Unknown::ImbalanceMark), found);
+        for marks in imbalance_mark::of_move(shadow, self.sd, self.moved.from) {
+            let supposed = Supposed { imbalance: &marks, ..Supposed::NOTHING };
+            self.ask_supposing(shadow, Some(&supposed), Some(Unknown::ImbalanceMark), found);
+            if self.is_in(shadow, found) {
+                return;
+            }
+        }
     }
 
     /// Tries the highest load at the source and the lowest at the destination, first for the source alone, then for its
