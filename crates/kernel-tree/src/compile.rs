@@ -107,6 +107,7 @@ fn plain_flags(build: &Build<'_>) -> Vec<String> {
         ("LAB_SCHED_CGROUP_FORK", "include/linux/sched/task.h", "sched_cgroup_fork"),
         ("LAB_ZERO_VRUNTIME", "kernel/sched/sched.h", "zero_vruntime"),
         ("LAB_SCHED_CACHE", "kernel/sched/fair.c", "sched_cache_exit_mm"),
+        ("LAB_OVERLOADED", "kernel/sched/sched.h", "get_rd_overloaded"),
     ] {
         if build.tree.mentions(file, word) {
             flags.push(format!("-D{name}"));

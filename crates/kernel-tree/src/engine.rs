@@ -203,6 +203,21 @@ impl Kernel {
         self.raw.lab_recent_cpu(task.0 as c_int, self.at(cpu));
     }
 
+    /// The choice of a CPU for a woken task sees an idle CPU with a queued task as idle, or no longer.
+    pub fn hide_queued(&mut self, cpu: CpuId, hidden: bool) {
+        self.raw.lab_hide_queued(self.at(cpu), hidden.into());
+    }
+
+    /// Whether the root domain of a CPU is marked as one in which some CPU has two tasks.
+    pub fn overload(&self, cpu: CpuId) -> bool {
+        self.raw.lab_overload(self.at(cpu)) != 0
+    }
+
+    /// Sets or clears that mark.
+    pub fn set_overload(&mut self, cpu: CpuId, on: bool) {
+        self.raw.lab_set_overload(self.at(cpu), on.into());
+    }
+
     /// `wake_up_new_task()`, placed on `to` if given; returns the CPU of the task.
     pub fn wake_new_at(&mut self, cpu: CpuId, task: KernelTask, to: Option<CpuId>) -> CpuId {
         let to = to.map_or(-1, |to| self.at(to));

@@ -142,6 +142,9 @@ functions! {
     lab_sleeps: fn(task: c_int);
     lab_is_stopper: fn(cpu: c_int, task: c_int);
     lab_recent_cpu: fn(task: c_int, cpu: c_int);
+    lab_hide_queued: fn(cpu: c_int, hidden: c_int);
+    lab_overload: fn(cpu: c_int) -> c_int;
+    lab_set_overload: fn(cpu: c_int, on: c_int);
     lab_wake_new_at: fn(cpu: c_int, task: c_int, at: c_int) -> c_int;
     lab_left: fn(task: c_int);
     lab_wake_of: fn(cpu: c_int, task: c_int, flags: c_int, in_irq: c_int, pending: c_int) -> c_int;

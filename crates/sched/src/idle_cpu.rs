@@ -25,12 +25,13 @@ impl Sched {
         }
     }
 
-    /// Idle. Preempted virtual CPUs do not exist here.
+    /// Idle for a waker, also if another has just chosen it and not queued its task yet. Preempted virtual CPUs do not
+    /// exist here.
     ///
     /// Kernel: available_idle_cpu(), kernel/sched/core.c, v6.12.
     #[inline]
     pub fn available_idle_cpu(&self, cpu: CpuId) -> bool {
-        self.idle_cpu(cpu)
+        self.idle_cpu(cpu) || (self.rqs[cpu].hides_queued && self.rqs[cpu].curr_seen() == Curr::Idle)
     }
 
     /// Only SCHED_IDLE tasks and idle groups run here.

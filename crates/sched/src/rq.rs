@@ -170,6 +170,9 @@ pub struct Rq {
     /// Its idle task is chosen, but it still has to switch to it from this task: it looks for work elsewhere, for a
     /// driver whose passes take time.
     pub leaving: Option<TaskId>,
+    /// Its first task is queued here as far as the state goes, but the CPU that does it has not come so far: wakers
+    /// still see an idle CPU. Set by the driver while it asks for a decision.
+    pub hides_queued: bool,
     /// Exit latency of its idle state, ns; `None` when unknown. Set by the driver.
     pub idle_exit_latency: Option<u64>,
     /// Generator of newly idle randomness (NI_RANDOM), seeded by the driver.
@@ -255,6 +258,7 @@ impl Rq {
             active: true,
             polling: false,
             leaving: None,
+            hides_queued: false,
             idle_exit_latency: None,
             random: seed,
             idle_wakees: Wakees::default(),

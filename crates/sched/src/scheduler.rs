@@ -85,6 +85,14 @@ pub trait Scheduler {
     fn set_idle_exit_latency(&mut self, cpu: CpuId, ns: Option<u64>);
     /// Whether its wake list contains tasks to queue.
     fn has_wake_list(&self, cpu: CpuId) -> bool;
+    /// Whether an idle CPU has one task, queued or on its wake list, and no other.
+    fn has_first_task(&self, cpu: CpuId) -> bool;
+    /// Wakers see a CPU with its first task as idle, or no longer.
+    fn hide_queued(&mut self, cpu: CpuId, hidden: bool);
+    /// Whether newly idle CPUs look for work: some CPU of the root domain of this one is known to have two tasks.
+    fn overload(&self, cpu: CpuId) -> bool;
+    /// Sets that.
+    fn set_overload(&mut self, cpu: CpuId, on: bool);
     /// The speed of a CPU, of 1024.
     fn set_freq_scale(&mut self, cpu: CpuId, scale: u64);
     /// Whether two CPUs share their last-level cache.
@@ -446,6 +454,24 @@ impl Scheduler for Sched {
     #[inline]
     fn has_wake_list(&self, cpu: CpuId) -> bool {
         !self.rqs[cpu].wake_list.is_empty()
+    }
+
+    #[inline]
+    fn has_first_task(&self, cpu: CpuId) -> bool {
+        let rq = &self.rqs[cpu];
+        rq.curr == Curr::Idle && rq.nr_running as usize + rq.wake_list.len() == 1
+    }
+    #[inline]
+    fn hide_queued(&mut self, cpu: CpuId, hidden: bool) {
+        self.rqs[cpu].hides_queued = hidden;
+    }
+    #[inline]
+    fn overload(&self, _cpu: CpuId) -> bool {
+        self.domains.overload
+    }
+    #[inline]
+    fn set_overload(&mut self, _cpu: CpuId, on: bool) {
+        self.domains.overload = on;
     }
 
     #[inline]

@@ -41,6 +41,7 @@ impl<S: Scheduler> Engine<'_, S> {
     fn effect(&mut self, by: CpuId, context: Context, effect: Effect) {
         match effect {
             Effect::Resched { cpu, lazy } => {
+                self.got_task(by, cpu);
                 if cpu == by {
                     // It is on a kernel path, which checks the request at its end.
                     self.cpus[by].in_kernel = true;
@@ -49,6 +50,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 }
             }
             Effect::WakeList { cpu } => {
+                self.got_task(by, cpu);
                 if cpu != by {
                     self.notify(by, cpu);
                 } else {

@@ -241,6 +241,10 @@ pub(crate) struct Engine<'a, S> {
     pub asymmetric: bool,
     /// The lines that hold groups' load averages.
     pub lines: crate::lines::Lines,
+    /// Idle CPUs with a first task that other CPUs cannot see yet.
+    pub late: Vec<crate::late::Late>,
+    /// When the waker that is at work chose a CPU.
+    pub chose: Option<crate::late::Chosen>,
     /// Tasks to be woken at once; empty between calls.
     pub woken: Vec<TaskId>,
     /// Part of the next wake-up that its waker has paid already, ns.
@@ -340,6 +344,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             clocks: crate::clock::Clocks::new(machine),
             asymmetric: topology.cpus().any(|(_, cpu)| cpu.capacity != 1024),
             lines: crate::lines::Lines::new(topology.nr_cpus(), topology.nr_nodes(), 1, seed),
+            late: Vec::new(),
+            chose: None,
             woken: Vec::new(),
             decides_paid: 0,
             spare_effects: Vec::new(),
@@ -540,6 +546,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 let pass = self.passes[number as usize];
                 self.sched.balances_at(pass.cpu, pass.from, self.now + Duration(self.sched.tick_ns() / 2));
             }
+            Event::NoOverload { cpu } => self.sched.set_overload(cpu, false),
             Event::Change { number } => {
                 let changes = self.changes.clone();
                 self.change(&changes[number as usize].change);

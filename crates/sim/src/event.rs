@@ -41,6 +41,8 @@ pub(crate) enum Event {
     Change { number: u32 },
     /// A pass of balancing is known to come at the next tick.
     Pass { number: u32 },
+    /// A pass of this CPU has found that no CPU has two tasks.
+    NoOverload { cpu: CpuId },
     /// A device has completed a request.
     Device { device: DeviceId, slot: u32 },
     /// A contended line has reached the CPUs it was sent to.

@@ -35,6 +35,7 @@ mod groups;
 mod handlers;
 mod idle;
 mod interrupt;
+mod late;
 mod lines;
 mod locks;
 mod memory;

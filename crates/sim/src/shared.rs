@@ -158,7 +158,7 @@ impl Places {
 impl<S: Scheduler> Engine<'_, S> {
     /// When a CPU gets to its current action.
     #[inline]
-    fn comes_to_it(&self, cpu: CpuId) -> u64 {
+    pub fn comes_to_it(&self, cpu: CpuId) -> u64 {
         self.now.0 + self.cpus[cpu].overhead_ns()
     }
 

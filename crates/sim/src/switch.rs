@@ -34,6 +34,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.tell_times(cpu);
         self.cpus[cpu].passes = Passes::default();
         let stall = self.stall(cpu);
+        let overload = self.sched.overload(cpu);
         let switched = self.sched.schedule(cpu, how, stall, self.now);
         if self.tracing
             && let Curr::Task(prev) = switched.prev
@@ -41,6 +42,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.emit_runtime(cpu, Context::Task, called_for, prev);
         }
         self.effects(cpu, Context::Task);
+        self.found_no_overload(cpu, overload);
         // The timer is set when the switch is done, by the clock at that time.
         self.rearm_hrtick(cpu, self.cpus[cpu].overhead_ns() + self.paths.context_switch);
         if switched.next == Curr::Idle && self.cpus[cpu].leaving.is_some() {

@@ -108,8 +108,10 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// The balance softirq runs on a CPU.
     fn balance(&mut self, cpu: CpuId) {
+        let overload = self.sched.overload(cpu);
         self.sched.run_rebalance_domains(cpu, self.now);
         self.effects(cpu, Context::Softirq);
+        self.found_no_overload(cpu, overload);
     }
 
     /// Arms or cancels the slice timer, as the scheduler wants it, this long after now.

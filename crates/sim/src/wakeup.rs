@@ -11,6 +11,7 @@ use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::explain::wakeup_reason;
+use crate::late::Chosen;
 use crate::task::Wait;
 
 impl<S: Scheduler> Engine<'_, S> {
@@ -97,6 +98,8 @@ impl<S: Scheduler> Engine<'_, S> {
             self.arrives_at_idle(old);
         }
         let pending = self.pending(cpu);
+        let began = self.comes_to_it(cpu);
+        self.hide_late(began);
         let decision = if self.explaining {
             let passed_over = RefCell::new(Vec::new());
             let decision = self.sched.decide_wakeup(&wakeup, self.now, Some(&passed_over));
@@ -105,6 +108,7 @@ impl<S: Scheduler> Engine<'_, S> {
         } else {
             self.sched.decide_wakeup(&wakeup, self.now, None)
         };
+        self.show_late();
         if leaving && decision.path == WakePath::Select {
             self.arrives_at_idle(old);
         }
@@ -115,8 +119,9 @@ impl<S: Scheduler> Engine<'_, S> {
         let wakes = self.paths.wakeup.saturating_sub(self.paths.activate);
         let paid = std::mem::take(&mut self.decides_paid);
         self.charge_to(cpu, Part::Wakeup, wakes.saturating_sub(paid) + queues);
-        self.awaits_leaving(cpu, task, decision.path);
+        let waited = self.awaits_leaving(cpu, task, decision.path);
         self.searched(cpu, examined);
+        let chosen = Chosen { began: began + waited, chose: self.comes_to_it(cpu) - queues };
         let preempt = self.sched.apply_wakeup(&wakeup, &decision, self.now);
         if let Some(preempt) = preempt {
             self.decided(What::Preemption, preempt.reason);
@@ -126,7 +131,9 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         let heard = self.tasks[task.index()].heard.take();
         self.cpus[decision.cpu].heard = heard.filter(|_| self.is_idle(decision.cpu));
+        self.chose = Some(chosen);
         self.effects(cpu, context);
+        self.chose = None;
         self.cpus[decision.cpu].heard = None;
         let entry = &mut self.tasks[task.index()];
         (entry.comes_to_waker, entry.interrupt_on) = (false, None);
@@ -142,20 +149,23 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A waker of a task that is still on its CPU spins until that CPU has switched away.
+    /// A waker of a task that is still on its CPU spins until that CPU has switched away: for how long, ns.
     ///
     /// Kernel: smp_cond_load_acquire(&p->on_cpu, !VAL) of try_to_wake_up(), kernel/sched/core.c.
-    fn awaits_leaving(&mut self, cpu: CpuId, task: TaskId, path: WakePath) {
+    fn awaits_leaving(&mut self, cpu: CpuId, task: TaskId, path: WakePath) -> u64 {
         if path != WakePath::Select || !self.sched.task(task).on_cpu {
-            return;
+            return 0;
         }
+        let mut waited = 0;
         if self.sched.task(task).cpu != cpu {
             let leaves = self.tasks[task.index()].off_cpu_at;
             let comes = self.now + Duration(self.cpus[cpu].overhead_ns());
-            self.charge_time(cpu, Part::Waiting, leaves.since(comes).0);
+            waited = leaves.since(comes).0;
+            self.charge_time(cpu, Part::Waiting, waited);
         }
         // Otherwise balance passes would take it for a running task, wherever it waits.
         self.sched.finish_task_switch(task);
+        waited
     }
 
     /// `sched_wakeup` on the CPU that queued the task.

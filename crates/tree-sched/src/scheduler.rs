@@ -174,6 +174,21 @@ impl Scheduler for TreeSched {
     fn has_wake_list(&self, cpu: CpuId) -> bool {
         !self.of(cpu).wake_list.is_empty()
     }
+    fn has_first_task(&self, cpu: CpuId) -> bool {
+        let of = self.of(cpu);
+        of.curr == Curr::Idle && self.library.nr_running(cpu) as usize + of.wake_list.len() == 1
+    }
+    fn hide_queued(&mut self, cpu: CpuId, hidden: bool) {
+        self.library.hide_queued(cpu, hidden);
+        self.rules.rqs[cpu].hides_queued = hidden;
+    }
+    fn overload(&self, cpu: CpuId) -> bool {
+        self.library.overload(cpu)
+    }
+    fn set_overload(&mut self, cpu: CpuId, on: bool) {
+        self.library.set_overload(cpu, on);
+        self.rules.domains.overload = on;
+    }
     fn set_freq_scale(&mut self, cpu: CpuId, scale: u64) {
         self.library.set_freq_scale(cpu, scale);
         self.beside(|rules| rules.set_freq_scale(cpu, scale));

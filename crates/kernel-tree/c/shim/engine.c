@@ -209,6 +209,56 @@ static int forced = -1;
 #define SELECT_ARGS struct task_struct *p, int cpu, int sd_flag, int flags
 #define SELECT_PASS p, cpu, sd_flag, flags
 #endif
+/* ---- CPUs on which a task is queued, but not yet as far as wakers see ---- */
+static struct hidden { int cpu; unsigned int nr_running, ttwu_pending; } hidden[NR_CPUS];
+static int nhidden;
+
+void lab_hide_queued(int cpu, int hide)
+{
+	int i;
+
+	for (i = 0; i < nhidden && hidden[i].cpu != cpu; i++)
+		;
+	if (hide && i == nhidden)
+		hidden[nhidden++].cpu = cpu;
+	else if (!hide && i < nhidden)
+		hidden[i] = hidden[--nhidden];
+}
+
+static void hide_queued(void)
+{
+	int i;
+
+	for (i = 0; i < nhidden; i++) {
+		struct rq *rq = cpu_rq(hidden[i].cpu);
+
+		hidden[i].nr_running = rq->nr_running;
+		hidden[i].ttwu_pending = rq->ttwu_pending;
+		if (rq->curr == rq->idle)
+			rq->nr_running = rq->ttwu_pending = 0;
+	}
+}
+
+static void show_queued(void)
+{
+	int i;
+
+	for (i = 0; i < nhidden; i++) {
+		struct rq *rq = cpu_rq(hidden[i].cpu);
+
+		rq->nr_running = hidden[i].nr_running;
+		rq->ttwu_pending = hidden[i].ttwu_pending;
+	}
+}
+
+#ifdef LAB_OVERLOADED
+#define overload_of(cpu) (cpu_rq(cpu)->rd->overloaded)
+#else
+#define overload_of(cpu) (cpu_rq(cpu)->rd->overload)
+#endif
+int lab_overload(int cpu) { return overload_of(cpu); }
+void lab_set_overload(int cpu, int on) { overload_of(cpu) = on; }
+
 static int (*fair_select)(SELECT_ARGS);
 static void (*fair_migrate)(struct task_struct *p, int cpu);
 static void (*dl_migrate)(struct task_struct *p, int cpu);
@@ -221,7 +271,9 @@ static int select_fair(SELECT_ARGS)
 	if (forced >= 0)
 		return forced;
 	begin_looking();
+	hide_queued();
 	to = fair_select(SELECT_PASS);
+	show_queued();
 	note_looks();
 	if (to < 0 || to >= lab_machine.cpus)
 		lab_fatal((char *)fair_select + 1, "select_task_rq_fair() chose CPU %d of %d for task %d, which was on CPU %d", to,

@@ -96,6 +96,9 @@ void lab_fork_of(int cpu, int task, int kthread, int parent, int group); /* pare
 void lab_sleeps(int task);
 void lab_is_stopper(int cpu, int task);
 void lab_recent_cpu(int task, int cpu);
+void lab_hide_queued(int cpu, int hidden);          /* wakers see it as idle although a task is queued there */
+int lab_overload(int cpu);                          /* of its root domain */
+void lab_set_overload(int cpu, int on);
 int lab_wake_new_at(int cpu, int task, int at);     /* at -1: where the kernel says */
 void lab_left(int task);                            /* the switch away from it is over */
 int lab_wake_of(int cpu, int task, int flags, int in_irq, int pending);

@@ -186,3 +186,56 @@ fn a_patch_pays_for_the_line_of_an_atomic_that_it_adds() {
     let [plain, patched] = run(&with_costs("1x2x4"));
     assert!(plain != patched, "each wake-up from another CPU brings the line");
 }
+
+/// Two wakers at work on CPUs 0 and 1 wake tasks that slept on CPU 2, at the same time.
+const MEET: &str = r#"
+    machine = "1x1x4"
+    kernels = ["v6.12"]
+    [workload]
+    duration = "20ms"
+    [[workload.task]]
+    name = "first"
+    cpus = "0"
+    program = "run 600ns; loop forever; run 150us; post first; end"
+    [[workload.task]]
+    name = "second"
+    cpus = "1"
+    program = "loop forever; run 150us; post second; end"
+    [[workload.task]]
+    name = "hog"
+    cpus = "3"
+    program = "loop forever; run 1ms; end"
+    [[workload.task]]
+    name = "sleeps-1"
+    start_cpu = 2
+    program = "loop forever; take first; run 20us; end"
+    [[workload.task]]
+    name = "sleeps-2"
+    start_cpu = 2
+    program = "loop forever; take second; run 20us; end"
+"#;
+
+#[test]
+fn two_wakers_meet_on_an_idle_cpu_under_a_tree_as_under_our_rules() {
+    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
+        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
+    };
+    let mut scenario = Scenario::parse("meet", MEET, &NoFiles).unwrap();
+    scenario.machine = scenario.machine.without(Without::parse("search-costs,cache-lines").unwrap());
+    // Without a wake list the waker queues the task itself, which takes a while. The other switch is for a name of its
+    // own: what followed is kept by name.
+    let tree = kernel(&format!("tree:{dir}+NO_TTWU_QUEUE+NO_WA_BIAS"), &mut |_| {}).unwrap();
+    let rules = kernel("v6.12+NO_TTWU_QUEUE+NO_WA_BIAS", &mut |_| {}).unwrap();
+    let queued = |kernel: &Kernel| -> Vec<_> {
+        let queued = |event: Event| match event.kind {
+            Kind::SchedWakeup { comm, target_cpu, .. } if comm.as_bytes().starts_with(b"sleeps") => {
+                Some((event.time, comm, target_cpu))
+            }
+            _ => None,
+        };
+        events(&scenario, kernel).into_iter().filter_map(queued).collect()
+    };
+    let [under_tree, under_rules] = [&tree, &rules].map(queued);
+    assert_eq!(under_tree, under_rules);
+    assert!(under_rules.len() > 200 && under_rules.iter().all(|(.., cpu)| cpu.0 == 2), "{under_rules:?}");
+}

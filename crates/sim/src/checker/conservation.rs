@@ -77,7 +77,12 @@ impl Sink for Conservation {
             }
             Kind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
                 let since = event.time;
-                let mut clock = self.queued.remove(&event.cpu).unwrap_or(since);
+                // A CPU on its way to idle may get a task and still switch to idle first.
+                let queued = match next_pid {
+                    Pid::IDLE => None,
+                    _ => self.queued.remove(&event.cpu),
+                };
+                let mut clock = queued.unwrap_or(since);
                 let last = self.stays.remove(&event.cpu);
                 if prev_state.is_runnable() {
                     self.runnable.insert(prev_pid);
