@@ -13,6 +13,7 @@ mod follow;
 pub mod kernels;
 mod scheduler;
 mod source;
+mod timers;
 mod told;
 mod tunables;
 mod watch;

@@ -636,28 +636,10 @@ impl Scheduler for TreeSched {
     }
     fn timer_was_set(&mut self, tg: TgId, cpu: CpuId, now: Time) -> Option<Time> {
         assert!(tg == TIMERS, "the library's timers are its own");
-        if now.0 < self.of(cpu).timer {
-            // It was set to an earlier time meanwhile, and again when that came.
-            return Some(Time::MAX);
-        }
-        let at = self.library.timer_at(cpu);
-        if at <= now.0 {
-            return None;
-        }
-        let at = if at < i64::MAX as u64 { Time(at) } else { Time::MAX };
-        self.of_mut(cpu).timer = at.0;
-        Some(at)
+        self.next_timer(cpu, now)
     }
     fn period_timer(&mut self, _tg: TgId, cpu: CpuId, now: Time) -> Option<Time> {
-        self.at(now);
-        // While the timer runs no other call is needed.
-        self.of_mut(cpu).timer = 0;
-        self.library.timer(cpu);
-        self.told(cpu, MigrationCause::Push, Call::Other);
-        let next = self.library.timer_at(cpu);
-        let is_set = next < i64::MAX as u64;
-        self.of_mut(cpu).timer = if is_set { next } else { u64::MAX };
-        is_set.then_some(Time(next))
+        self.timer(cpu, now)
     }
     fn slack_timer(&mut self, _tg: TgId, _cpu: CpuId, _now: Time) {}
     fn cfsb_csd_unthrottle(&mut self, _cpu: CpuId, _now: Time) {}
