@@ -29,14 +29,15 @@ states! {
         util_est_ewma,
     }
     /// A CPU, its run queue and the state that its LLC shares. `vruntime` is the queue's `zero_vruntime` or
-    /// `min_vruntime`. `llc_counts` has a byte for each of eight LLCs.
+    /// `min_vruntime`. `llc_counts` has a byte for each of eight LLCs. `server_timer` is when the zero-lag time of the stopped fair server is, 0 if
+    /// no timer is set for it.
     CpuState {
         nr_running, clock, clock_task, clock_pelt, avg_idle, idle_stamp, next_balance, load_avg, util_avg, runnable_avg,
         cpu_capacity, max_idle_balance_cost, weight, vruntime, h_load, last_h_load_update, nr_idle_scan, has_idle_cores,
         overloaded, rt_util_avg, dl_util_avg, balance_idle_scan, avg_age, hrtick, irq_util_avg, load_sum,
         util_sum, removed, removed_load, misfit_task_load, h_nr_queued, vruntime_sum, next,
         nr_pref_llc_running, llc_counts, cpu_epoch, cpu_epoch_next, cpu_runtime,
-        util_est,
+        util_est, server_timer,
     }
     /// A domain of a CPU. `groups` counts them; what follows is of the local group.
     DomainState {

@@ -75,6 +75,8 @@ pub struct Pair {
     pub(crate) pushes: Vec<bool>,
     /// CPUs that have something left to run before they go offline.
     pub(crate) leaving: Vec<bool>,
+    /// Those that died and whose fair server was stopped for that; see `timers.rs`.
+    pub(crate) server_stopped: Vec<bool>,
     pub(crate) offline: Vec<bool>,
     pub(crate) zero_vruntime: bool,
     pub(crate) counts: Counts,
@@ -146,6 +148,7 @@ impl Pair {
             unthrottles: vec![false; nr_cpus],
             pushes: vec![false; nr_cpus],
             leaving: vec![false; nr_cpus],
+            server_stopped: vec![false; nr_cpus],
             offline: vec![false; nr_cpus],
             zero_vruntime,
             counts: Counts::default(),
@@ -477,6 +480,7 @@ impl Pair {
             return false;
         }
         self.leaving[cpu.index()] = false;
+        self.server_stopped[cpu.index()] = true;
         self.kernel.take_down(cpu);
         self.ask_stopper(cpu, cpu, StopperWork::Die, true);
         self.after(format_args!("CPU {} is empty", cpu.0));

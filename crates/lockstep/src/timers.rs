@@ -110,6 +110,7 @@ impl Pair {
     /// The timers that are due, on the CPUs on which the kernel set them. Ours are of no CPU, but for the slice timers: each
     /// expires where the kernel's does. The one of RT throttling expires with the first.
     fn fire(&mut self) {
+        self.stopped_servers();
         let mut by = None;
         let places: Vec<(Timer, u64)> =
             self.timers.due(self.now).map(|timer| (timer, self.place_of(timer))).collect();
@@ -133,6 +134,19 @@ impl Pair {
         self.fire_ours(by, |_| true);
         self.after(format_args!("timers on CPU {}", by.0));
         self.settle();
+    }
+
+    /// A CPU that dies stops its fair server, which is not modelled. The timer of its zero-lag time reads the clock of the
+    /// CPU, perhaps after it came back, and so do our rules when it is due.
+    fn stopped_servers(&mut self) {
+        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+            let at =
+                if self.server_stopped[cpu.index()] { self.kernel.cpu_state(cpu).server_timer } else { 0 };
+            if at != 0 && at <= self.now {
+                self.server_stopped[cpu.index()] = false;
+                self.sched.update_rq_clock(cpu, self.time());
+            }
+        }
     }
 
     /// The CPU on which the kernel set a timer. It is not known for the timer of RT throttling, nor for a task that ended.

@@ -104,7 +104,8 @@ enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STA
        C_RUNNABLE_AVG, C_CAPACITY, C_IDLE_COST, C_WEIGHT, C_VRUNTIME, C_H_LOAD, C_H_LOAD_AT, C_IDLE_SCAN, C_IDLE_CORES,
        C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG, C_LOAD_SUM,
        C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR, C_SUM, C_NEXT,
-       C_NR_PREF_LLC_RUNNING, C_LLC_COUNTS, C_EPOCH, C_EPOCH_NEXT, C_EPOCH_RUNTIME, C_UTIL_EST };
+       C_NR_PREF_LLC_RUNNING, C_LLC_COUNTS, C_EPOCH, C_EPOCH_NEXT, C_EPOCH_RUNTIME, C_UTIL_EST,
+       C_SERVER_TIMER };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -163,6 +164,10 @@ void lab_state_cpu(int cpu, u64 *o)
 	o[C_NEXT] = rq->cfs.next ? rq->cfs.next->vruntime : 0;
 	if (hrtimer_is_queued(&rq->hrtick_timer))
 		o[C_HRTICK] = hrtimer_get_expires(&rq->hrtick_timer);
+#if AT_LEAST(6, 12)
+	if (hrtimer_is_queued(&rq->fair_server.inactive_timer))
+		o[C_SERVER_TIMER] = hrtimer_get_expires(&rq->fair_server.inactive_timer);
+#endif
 	if (searched && searched->shared)
 		o[C_IDLE_CORES] = searched->shared->has_idle_cores;
 #ifdef CONFIG_SCHED_CACHE
