@@ -481,6 +481,7 @@ impl Pair {
         }
         self.leaving[cpu.index()] = false;
         self.server_stopped[cpu.index()] = true;
+        self.timers_move(cpu);
         self.kernel.take_down(cpu);
         self.ask_stopper(cpu, cpu, StopperWork::Die, true);
         self.after(format_args!("CPU {} is empty", cpu.0));

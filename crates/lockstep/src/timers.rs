@@ -55,6 +55,17 @@ impl Timers {
         }
     }
 
+    /// Moves timers, in this order, behind all that are due at the same time.
+    fn set_again(&mut self, timers: &[Timer]) {
+        for timer in timers {
+            if let Some(&due) = self.due.iter().find(|due| due.2 == *timer) {
+                self.due.remove(&due);
+                self.due.insert((due.0, self.set, due.2));
+                self.set += 1;
+            }
+        }
+    }
+
     fn first_at(&self) -> Option<u64> {
         self.due.first().map(|due| due.0)
     }
@@ -149,6 +160,15 @@ impl Pair {
         }
     }
 
+    /// A CPU dies: its timers move to another CPU, where others that are due at the same time expire first.
+    ///
+    /// Kernel: migrate_hrtimer_list(), kernel/time/hrtimer.c, v6.1.
+    pub(crate) fn timers_move(&mut self, cpu: CpuId) {
+        let here = |due: &&(u64, u64, Timer)| self.place_of(due.2) == u64::from(cpu.0);
+        let moved: Vec<Timer> = self.timers.due.iter().filter(here).map(|due| due.2).collect();
+        self.timers.set_again(&moved);
+    }
+
     /// The CPU on which the kernel set a timer. It is not known for the timer of RT throttling, nor for a task that ended.
     fn place_of(&self, timer: Timer) -> u64 {
         let group = |tg: TgId| {
@@ -236,8 +256,10 @@ mod tests {
         timers.set(10, second);
         timers.set(10, first);
         timers.set(5, Timer::Rt);
+        timers.set(10, Timer::Slack(TgId(2)));
+        timers.set_again(&[first]);
         assert_eq!(timers.take_due(4, |_| true), None);
         let order: Vec<Timer> = std::iter::from_fn(|| timers.take_due(10, |_| true)).collect();
-        assert_eq!(order, [Timer::Rt, first, second]);
+        assert_eq!(order, [Timer::Rt, second, Timer::Slack(TgId(2)), first], "the first was moved");
     }
 }
