@@ -56,7 +56,7 @@ impl Cache {
         parts.push(script.map_or(b"", |(_, text)| text.as_bytes()));
         let key = cache::hash(&parts)[..16].to_string();
         let library = self.library_dir(&key).join("liblab.so");
-        let built = Built { library, key, release: tree.release(), tree: tree.dir().to_path_buf() };
+        let built = Built { library, key, release: tree.release(), tree: tree.name().to_path_buf() };
         if built.library.is_file() {
             let about = built.library.with_file_name("about");
             fs::write(&about, cache::about(&built)).map_err(|error| Error::io("write it", &about, &error))?;

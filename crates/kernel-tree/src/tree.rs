@@ -15,6 +15,7 @@ const OLDEST: (u32, u32) = (5, 10);
 #[derive(Clone, Debug)]
 pub struct Tree {
     dir: PathBuf,
+    name: PathBuf,
     release: [u32; 3],
 }
 
@@ -57,12 +58,23 @@ impl Tree {
                 dir.display()
             )));
         }
-        Ok(Tree { dir: full, release: [version, patch, number("SUBLEVEL").unwrap_or(0)] })
+        Ok(Tree { name: full.clone(), dir: full, release: [version, patch, number("SUBLEVEL").unwrap_or(0)] })
     }
 
     /// Its full path.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// What the user calls it: its full path if it was not renamed.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// The same tree under the name of what it was made from, as its folder exists only for a while.
+    #[must_use]
+    pub fn named(self, name: PathBuf) -> Tree {
+        Tree { name, ..self }
     }
 
     /// `6.12.117`.
@@ -201,7 +213,7 @@ mod tests {
         let (config, code) = ("kernel/Kconfig.preempt", "kernel/sched/core.c");
         let models = |name: &str, files: &[(&str, &str)]| {
             let dir = folder(name, files);
-            let models = Tree { dir: dir.clone(), release: [7, 2, 0] }.preempt_models();
+            let models = Tree { name: dir.clone(), dir: dir.clone(), release: [7, 2, 0] }.preempt_models();
             fs::remove_dir_all(&dir).unwrap();
             models
         };

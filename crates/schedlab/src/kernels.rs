@@ -4,7 +4,7 @@ use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
 use schedlab_sim::{Outcome, Simulation, took};
 use schedlab_trace::Sink;
-pub use schedlab_tree_sched::Followed;
+pub use schedlab_tree_sched::{Followed, Source};
 use schedlab_tree_sched::{guarded, kernels, watched};
 
 use crate::Error;

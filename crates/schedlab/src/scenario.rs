@@ -310,8 +310,15 @@ impl Scenario {
             if let Some(row) = &expect.row
                 && !self.rows.iter().any(|r| &r.key == row)
             {
-                let rows: Vec<&str> = self.rows.iter().map(|r| r.key.as_str()).collect();
-                return say(format!("there is no row \"{row}\"; the rows are {}", rows.join(", ")));
+                let rows: Vec<&str> =
+                    self.rows.iter().map(|r| r.key.as_str()).filter(|key| !key.is_empty()).collect();
+                return say(match rows.as_slice() {
+                    [] => format!(
+                        "there is no row \"{row}\", as the workload has one value, not a list: leave out `row`, or keep the \
+                         list and run one of its rows with --row"
+                    ),
+                    rows => format!("there is no row \"{row}\"; the rows are {}", rows.join(", ")),
+                });
             }
             if let What::Change { metric, .. } = &expect.what {
                 let known = self.metrics();

@@ -5,14 +5,13 @@
 //! After a tree was opened, it is known by its string: a [`Kernel`] with that name runs its code.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use schedlab_kernel_tree::{Cache, Library, Tree};
 use schedlab_sched::{Kernel, Took, Tunables};
 use schedlab_topology::Topology;
 
-use crate::source::{Patched, commit};
+use crate::source::{Parts, Source};
 use crate::{Followed, Followers, TreeSched, tunables};
 
 /// Prefix of such a string.
@@ -41,29 +40,15 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     if let Some(known) = of(text) {
         return Ok(Kernel { name: text.to_string(), ..known.nearest.clone() });
     }
-    let mut parts = text.strip_prefix(PREFIX).unwrap_or(text).split('+').map(str::trim);
-    let place = parts.next().unwrap_or_default();
-    let (patches, switches): (Vec<&str>, Vec<&str>) =
-        parts.partition(|part| part.ends_with(".patch") || part.ends_with(".diff"));
-    let cache = Cache::of_user().map_err(|error| error.to_string())?;
-    let folder = match place.rsplit_once('@') {
-        Some((dir, revision)) if !home(place).is_dir() => commit(&cache, &home(dir), revision)?,
-        _ => home(place),
-    };
-    // Check that it is a tree before anything is copied.
-    let mut tree = Tree::open(&folder).map_err(|error| error.to_string())?;
-    let patches: Vec<PathBuf> = patches.into_iter().map(home).collect();
-    let patched = if patches.is_empty() { None } else { Some(Patched::new(&folder, &patches)?) };
-    if let Some(patched) = &patched {
-        tree = Tree::open(&patched.dir).map_err(|error| error.to_string())?;
-    }
-    let changes = patched.as_ref().map(|patched| patched.changes.clone()).unwrap_or_default();
-    let mut nearest = nearest(&tree);
+    let parts = Parts::of(text);
+    let source = Source::of(&parts)?;
+    let tree = &source.tree;
+    let mut nearest = nearest(tree);
     let known: Vec<String> = tree.features().into_iter().map(|(name, _)| name).collect();
     let (mut features, mut tunables) = (Vec::new(), Vec::new());
-    for part in switches {
+    for part in parts.switches {
         if let Some(model) = part.strip_prefix("preempt=") {
-            set_preempt(&mut nearest, &tree, model)?;
+            set_preempt(&mut nearest, tree, model)?;
             continue;
         }
         if let Some(part) = part.strip_prefix("rules=") {
@@ -94,7 +79,8 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
         let _ = nearest.switch(part);
         features.push((name.to_string(), on));
     }
-    let built = cache.build(&tree, step).map_err(|error| error.to_string())?;
+    let built =
+        Cache::of_user().and_then(|cache| cache.build(tree, step)).map_err(|error| error.to_string())?;
     let library = Library::load(&built).map_err(|error| error.to_string())?;
     let tree = Arc::new(TreeKernel {
         library,
@@ -102,7 +88,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
         features,
         tunables,
         followed: Followers::default(),
-        changes,
+        changes: source.changes().to_vec(),
     });
     OPEN.lock().expect("nobody fails here").insert(text.to_string(), tree);
     Ok(Kernel { name: text.to_string(), ..nearest })
@@ -160,14 +146,6 @@ impl TreeKernel {
     /// Our nearest rules.
     pub fn nearest(&self) -> &Kernel {
         &self.nearest
-    }
-}
-
-/// A path with `~/` replaced by the user's home folder.
-fn home(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(below), Some(home)) => Path::new(&home).join(below),
-        _ => PathBuf::from(path),
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod follow;
 pub mod kernels;
+mod patched;
 mod scheduler;
 mod source;
 mod timers;
@@ -30,6 +31,7 @@ pub use schedlab_kernel_tree::guarded;
 use schedlab_sched::{Curr, Effect, Feature, Kernel, Looked, MigrationCause, NeedResched, Sched, Task, Took};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{TaskId, Time};
+pub use source::Source;
 use told::Call;
 pub use watch::{Heart, watched};
 

@@ -1,7 +1,5 @@
 //! Options about kernel trees.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 
 use crate::output::Format;
@@ -21,10 +19,13 @@ pub enum KernelVerb {
 
 /// Options of `kernel build`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  schedlab kernel build ~/linux")]
+#[command(
+    after_help = "Examples:\n  schedlab kernel build ~/linux\n  schedlab kernel build ~/linux@v6.12+my.patch"
+)]
 pub struct KernelBuild {
-    /// The tree: a folder with the source of a kernel. It is not written to.
-    pub tree: PathBuf,
+    /// The tree: a folder with the source of a kernel, a commit of it (DIR@REV), or either with +FILE.patch. It is not
+    /// written to.
+    pub tree: String,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -54,8 +55,8 @@ pub struct KernelRemove {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  schedlab kernel identify ~/linux")]
 pub struct KernelIdentify {
-    /// The tree.
-    pub tree: PathBuf,
+    /// The tree: a folder with the source of a kernel, a commit of it (DIR@REV), or either with +FILE.patch.
+    pub tree: String,
     /// Our kernel to begin with; the nearest if not given.
     #[arg(long)]
     pub kernel: Option<String>,
@@ -71,9 +72,10 @@ pub struct KernelIdentify {
 #[derive(Debug, Args)]
 #[command(after_help = LOADS)]
 pub struct Lockstep {
-    /// The kernel tree: a folder with the source of a kernel. It is not written to.
+    /// The kernel tree: a folder with the source of a kernel, a commit of it (DIR@REV), or either with +FILE.patch. It is
+    /// not written to.
     #[arg(long)]
-    pub tree: PathBuf,
+    pub tree: String,
     /// Our kernel, e.g. v6.12 or v6.12+NO_SIS_UTIL; the nearest to the tree if not given.
     #[arg(long)]
     pub kernel: Option<String>,
@@ -103,6 +105,7 @@ pub struct Lockstep {
 const LOADS: &str = "Examples:
   schedlab lockstep --tree ~/linux
   schedlab lockstep --tree ~/linux --kernel v6.12 --load nice,groups --steps 100000
+  schedlab lockstep --tree ~/linux+my.patch         # the first state that a patch changes
 
 Loads: plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, shares, quota, idle-groups,
 slice, freq, batch, rt, deadline, exec, steal, hotplug, lazy, hrtick. All of them are in all but hotplug, lazy, which changes the

@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use schedlab::kernel_tree::{Cache, Kept, Tree};
+use schedlab::kernel_tree::{Cache, Kept};
+use schedlab::kernels::Source;
 use serde_json::json;
 
 use crate::args::{KernelBuild, KernelList, KernelRemove, KernelVerb};
@@ -20,8 +21,8 @@ pub fn run(verb: &KernelVerb) -> Result<Status, Error> {
 }
 
 fn build(args: &KernelBuild) -> Result<Status, Error> {
-    let tree = Tree::open(&args.tree)?;
-    let built = Cache::of_user()?.build(&tree, &mut |step| eprintln!("{step}"))?;
+    let source = Source::open(&args.tree).map_err(Error::new)?;
+    let built = Cache::of_user()?.build(&source.tree, &mut |step| eprintln!("{step}"))?;
     match args.format {
         Format::Json => output::print_json(&json!({
             "key": built.key, "release": built.release, "tree": built.tree, "library": built.library,

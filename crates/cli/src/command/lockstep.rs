@@ -3,7 +3,8 @@
 
 use std::time::Instant;
 
-use schedlab::kernel_tree::{Cache, Library, Tree};
+use schedlab::kernel_tree::{Cache, Library};
+use schedlab::kernels::Source;
 use schedlab::lockstep::{Ended, Length, Loads, Plan, Story, identify, nearest, prepared, run, shrink};
 use serde_json::json;
 
@@ -17,13 +18,14 @@ pub fn run_both(args: &Lockstep) -> Result<Status, Error> {
     if args.tasks == 0 || args.steps == 0 {
         return Err(Error::new("a run needs at least one task and one step: --tasks and --steps"));
     }
-    let tree = Tree::open(&args.tree)?;
-    let kernel = args.kernel.clone().unwrap_or_else(|| nearest(&tree));
+    let source = Source::open(&args.tree).map_err(Error::new)?;
+    let tree = &source.tree;
+    let kernel = args.kernel.clone().unwrap_or_else(|| nearest(tree));
     let rules = prepared(&kernel)?;
     let loads: Loads = args.load.parse().map_err(Error::new)?;
-    loads.fit(&tree).map_err(Error::new)?;
+    loads.fit(tree).map_err(Error::new)?;
     let machine = machine(&args.machine)?.topology;
-    let built = Cache::of_user()?.build(&tree, &mut |step| eprintln!("{step}"))?;
+    let built = Cache::of_user()?.build(tree, &mut |step| eprintln!("{step}"))?;
     let plan = Plan {
         library: Library::load(&built)?,
         rules,
@@ -85,9 +87,10 @@ fn as_json(release: &str, kernel: &str, plan: &Plan, ended: &Ended) -> serde_jso
 
 /// Looks for the rules of a tree.
 pub fn run_identify(args: &KernelIdentify) -> Result<Status, Error> {
-    let tree = Tree::open(&args.tree)?;
-    let built = Cache::of_user()?.build(&tree, &mut |step| eprintln!("{step}"))?;
-    let begin = args.kernel.clone().unwrap_or_else(|| nearest(&tree));
+    let source = Source::open(&args.tree).map_err(Error::new)?;
+    let tree = &source.tree;
+    let built = Cache::of_user()?.build(tree, &mut |step| eprintln!("{step}"))?;
+    let begin = args.kernel.clone().unwrap_or_else(|| nearest(tree));
     let library = Library::load(&built)?;
     let found = identify(&library, &begin, args.steps, &mut |helps| eprintln!("{helps}"));
     let found = found.map_err(|error| Error::new(error.to_string()))?;

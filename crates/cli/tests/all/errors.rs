@@ -355,6 +355,30 @@ fn values_that_cannot_be() {
             "#]],
         ),
         (
+            "row",
+            with("", "[[expect]]\nrow = 1\nmetric = \"s\"\nchange = [0.1, 0.2]\n"),
+            &["run", "s.toml"],
+            expect![[r#"
+                schedlab: s.toml:10: there is no row "1", as the workload has one value, not a list: leave out `row`, or keep the list and run one of its rows with --row
+            "#]],
+        ),
+        (
+            "build-switch",
+            with("", ""),
+            &["kernel", "build", "tree:linux+NO_WA_IDLE"],
+            expect![[r#"
+                schedlab: +NO_WA_IDLE is not part of a source: only patches (FILE.patch, FILE.diff) can follow the tree here. A switch is set when a simulation runs the tree, as in `schedlab compare FILE.toml --kernel tree:DIR+NO_WA_IDLE`
+            "#]],
+        ),
+        (
+            "lockstep-patch",
+            with("", ""),
+            &["lockstep", "--tree", "linux+my.patch"],
+            expect![[r#"
+                schedlab: linux: cannot open it: No such file or directory (os error 2)
+            "#]],
+        ),
+        (
             "offline",
             format!("{head}{}", task.replace("program", "start_cpu = 2\nprogram")),
             &["run", "s.toml"],
