@@ -247,6 +247,9 @@ pub struct Compare {
     /// Also print event counts of each column in the form of perf stat.
     #[arg(long)]
     pub stat: bool,
+    /// Also print where the time of each CPU went, in percent.
+    #[arg(long)]
+    pub per_cpu: bool,
     /// Make more runs until no figure of the tables has too few, up to this many per column.
     #[arg(long, value_name = "RUNS", num_args = 0..=1, default_missing_value = "100")]
     pub until_sure: Option<u32>,

@@ -285,6 +285,10 @@ constants! {
         wanted_lines: Count = 6, 3..=9, "kernel/locking/mutex.c, v6.1: owner back and forth, osq tail and node, wait_lock, the first waiter and its task";
         /// One write to or read from a socket, without copying.
         socket_ns: Ns = 600, 300..=1_500, "estimate";
+        /// How long a call on a socket holds its lock.
+        socket_held_ns: Ns = 100, 50..=300, "estimate: the queue of packets is locked apart from the copy";
+        /// How long a task that queues up to wait on a pipe or socket holds the lock of the wait queue.
+        waiters_held_ns: Ns = 50, 20..=150, "estimate: two list entries and the state of the task";
         /// Standard deviation of a call on a pipe or socket, relative to its mean. Durations are drawn from a distribution
         /// with a long tail, which leaves the mean unchanged.
         call_spread_permille: Permille = 100, 0..=250, "measured on a guest, 200000 calls of each kind without the longest thousandth: deviations of 8 to 10 % for pipes, 16 to 20 % for sockets; schedlab measure measures it on a host";

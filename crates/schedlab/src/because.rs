@@ -73,16 +73,17 @@ pub(crate) fn busy_share(runs: &[Run], of: impl Fn(&OfCpu) -> u64) -> f64 {
     100.0 * took as f64 / busy.max(1) as f64
 }
 
-/// Parts of CPU time that grew or shrank by at least a percentage point of busy time.
+/// Parts of CPU time that grew or shrank by at least a percentage point of busy time, the tasks' own work first.
 fn times(base: &[Run], runs: &[Run]) -> Vec<String> {
-    let changed = |&part: &Part| {
-        let share = |runs: &[Run]| busy_share(runs, |total| total.part(part));
-        let (before, after) = (share(base), share(runs));
-        let name = part.name();
+    let changed = |name: &str, of: &dyn Fn(&OfCpu) -> u64| {
+        let (before, after) = (busy_share(base, of), busy_share(runs, of));
         ((after - before).abs() >= WORTH_A_PART)
-            .then(|| format!("{name} take {after:.1} % of the time of busy CPUs, before {before:.1} %"))
+            .then(|| format!("{name} {after:.1} % of the time of busy CPUs, before {before:.1} %"))
     };
-    Part::ALL.iter().filter_map(changed).collect()
+    let own = changed("tasks' own work takes", &OfCpu::own_work);
+    let parts =
+        Part::ALL.iter().map(|&part| changed(&format!("{} take", part.name()), &|total| total.part(part)));
+    own.into_iter().chain(parts.flatten()).collect()
 }
 
 /// The rule whose share of decisions grew most, and the one that lost most.

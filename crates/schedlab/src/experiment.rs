@@ -33,6 +33,8 @@ pub struct Run {
     pub seed: u64,
     /// Virtual time it took, counted from the end of its warm-up if it marks that.
     pub elapsed: Duration,
+    /// Virtual time of all of it, including warm-up.
+    pub simulated: Duration,
     /// Interrupts from CPU to CPU, of the whole run.
     pub ipis: u64,
     /// What a profile of the kernel would show.
@@ -55,6 +57,7 @@ impl Run {
         Run {
             seed: nth,
             elapsed,
+            simulated: elapsed,
             ipis: 0,
             profile: Profile::default(),
             engine: Counts::default(),
@@ -206,6 +209,7 @@ pub fn run_folding<S: Sink>(
     let run = Run {
         seed: limits.seed,
         elapsed,
+        simulated: outcome.elapsed().saturating_sub(row.prologue),
         ipis: outcome.counts.ipis,
         profile: outcome.profile,
         engine: outcome.counts,

@@ -141,9 +141,8 @@ impl Sink for Folds {
             self.reasons.event(event);
             return;
         }
-        if let Kind::Mark { label, .. } = event.kind
-            && label == self.steady
-        {
+        let steady = matches!(event.kind, Kind::Mark { label, .. } if label == self.steady);
+        if steady {
             self.begin_again(event.time);
         }
         if let Some(clock) = &mut self.clock {
@@ -163,7 +162,9 @@ impl Sink for Folds {
         if let Some(figures) = &mut self.figures {
             let latency = figures.wakes.as_mut().map_or(latency, |wakes| wakes.event(event));
             figures.kinds.event(event, latency);
-            figures.traffic.event(event);
+            if !steady {
+                figures.traffic.event(event);
+            }
         }
     }
 

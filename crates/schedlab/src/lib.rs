@@ -44,6 +44,7 @@ pub use schedlab_trace as trace;
 pub use schedlab_units as units;
 pub use schedlab_workload as workload;
 
+mod accounts;
 pub mod attribute;
 pub mod audited;
 mod because;
@@ -82,6 +83,7 @@ mod unpriced;
 pub mod why;
 pub mod why_diff;
 
+pub use accounts::Accounts;
 pub use because::because;
 pub use columns::{Column, Experiment};
 pub use deadlines::deadline_note;

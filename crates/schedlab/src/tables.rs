@@ -93,7 +93,7 @@ impl Results {
     }
 
     /// Every cell: the key of its row, its column, what runs there, and its runs.
-    fn cells<'a>(
+    pub(crate) fn cells<'a>(
         &'a self,
         experiment: &'a Experiment,
     ) -> impl Iterator<Item = (&'a str, &'a Column, &'a Row, &'a [Run])> {

@@ -31,8 +31,8 @@ macro_rules! parts {
 }
 
 parts! {
-    /// System calls, what they do and what they copy.
-    Call = "calls",
+    /// System calls and page faults, what they do and what they copy.
+    Call = "calls and page faults",
     /// Waking tasks and queueing them, without the searches.
     Wakeup = "wake-ups",
     /// Searching for an idle CPU.
@@ -41,7 +41,7 @@ parts! {
     Pass = "balance passes",
     /// Cache lines in transfer from other caches.
     Lines = "lines from other caches",
-    /// Waiting for lines and locks that other CPUs hold, and for a task to leave its CPU.
+    /// Waiting for lines and locks that other CPUs hold, also by a task that spins, and for a task to leave its CPU.
     Waiting = "waiting for lines and locks",
     /// Refilling caches after a migration or after other tasks ran.
     Refill = "refilling caches",
@@ -184,7 +184,10 @@ impl<S: Scheduler> Engine<'_, S> {
             // Works on a copy: an additional step would change the rounding of the run itself.
             let mut entry = entry.clone();
             let mut work = Work::NONE;
-            entry.advance(self.now, (!self.is_idle(cpu)).then_some(&mut work));
+            let worked = entry.advance(self.now, (!self.is_idle(cpu)).then_some(&mut work));
+            if let Some(part) = self.curr(cpu).and_then(|task| self.tasks[task.index()].stage.part()) {
+                entry.account.charge_within(part, worked);
+            }
             entry.account
         };
         Account { cpus: self.cpus.iter().map(now).collect() }
@@ -195,9 +198,12 @@ impl<S: Scheduler> Engine<'_, S> {
 mod tests {
     use schedlab_machine::Machine;
     use schedlab_sched::Kernel;
+    use schedlab_topology::CpuId;
     use schedlab_trace::NullSink;
     use schedlab_units::Duration;
-    use schedlab_workload::{FOREVER, Op, Pc, TaskSpec, Workload, WorkloadBuilder};
+    use schedlab_workload::{
+        CpuList, FOREVER, MutexKind, MutexSpec, Op, Pc, TaskSpec, Workload, WorkloadBuilder,
+    };
 
     use super::{Account, Part};
     use crate::Simulation;
@@ -247,6 +253,51 @@ mod tests {
                 assert!(part(Part::Call) > 0 && part(Part::Wakeup) > 0 && part(Part::Switch) > 0);
             }
         }
+    }
+
+    #[test]
+    fn a_task_that_spins_for_a_lock_waits() {
+        for kind in [
+            MutexKind::Kernel,
+            MutexKind::Spin { spin: Duration::millis(50), sleep: Duration::ZERO },
+            MutexKind::Futex,
+        ] {
+            let mut w = WorkloadBuilder::new("test");
+            let mutex = w.mutex_of(MutexSpec { name: "till".into(), kind, pi: false });
+            let holds = w.program("holds", |p| {
+                p.op(Op::Lock { mutex }).run(Duration::millis(10)).op(Op::Unlock { mutex });
+            });
+            let wants = w.program("wants", |p| {
+                p.run(Duration::millis(2)).op(Op::Lock { mutex }).op(Op::Unlock { mutex });
+            });
+            for (cpu, name, program) in [(0, "holds", holds), (1, "wants", wants)] {
+                let cpus = Some(w.cpus(CpuList::new(vec![CpuId(cpu)]).unwrap()));
+                w.task(TaskSpec { start_cpu: Some(CpuId(cpu)), cpus, ..TaskSpec::root(name, program) });
+            }
+            let total = adds_up("2", &w.finish().unwrap()).total();
+            let spun = if kind == MutexKind::Futex { 0 } else { 8_000_000 };
+            let waited = total.part(Part::Waiting);
+            assert!(waited.abs_diff(spun) < 50_000, "{kind:?}: {waited}");
+            assert!(total.own_work().abs_diff(12_000_000) < 50_000, "{kind:?}: {}", total.own_work());
+        }
+    }
+
+    #[test]
+    fn forks_exits_and_page_faults_are_calls() {
+        let mut w = WorkloadBuilder::new("test");
+        let region = w.region("memory", 4 << 20);
+        let child = w.program("child", |p| {
+            p.run(Duration::millis(1)).op(Op::Touch { region, bytes: 4 << 20 });
+        });
+        let child = w.task(TaskSpec::forked("child", child));
+        let parent = w.program("parent", |p| {
+            p.op(Op::Fork { task: child }).op(Op::WaitChildren);
+        });
+        w.task(TaskSpec::root("parent", parent));
+        let total = adds_up("2", &w.finish().unwrap()).total();
+        assert!(total.own_work().abs_diff(1_000_000) < 30_000, "{total:?}");
+        // A fork, two exits, and 4 MB at 5 GB/s with 1024 faults.
+        assert!(total.part(Part::Call).abs_diff(80_000 + 60_000 + 838_860 + 512_000) < 30_000, "{total:?}");
     }
 
     #[test]

@@ -32,11 +32,6 @@ use crate::objects::Channel;
 use crate::task::{Mode, PipeCall, PipeDone, PipeWakes, Stage, Wait, Woken};
 use crate::wait::Pipe;
 
-/// How long a call on a socket holds its lock, ns.
-const SOCKET_HELD: u64 = 100;
-/// How long a task that queues up to wait holds the lock of the queue, ns.
-const WAITERS_HELD: u64 = 50;
-
 impl<S: Scheduler> Engine<'_, S> {
     /// Writes as much as fits; sleeps if something is left. `resumed` is set after such a sleep.
     pub fn write(&mut self, cpu: CpuId, task: TaskId, id: ChannelId, left: u32, resumed: bool) {
@@ -45,7 +40,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Channel::Pipe(pipe) => {
                 if resumed && pipe.is_full() && self.sched.kernel().rules.pipe_wake != PipeWake::All {
                     pipe.writers().add(task);
-                    self.touch_waiters(cpu, id, WAITERS_HELD);
+                    self.touch_waiters(cpu, id, self.machine.cost.waiters_held_ns.get());
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), call);
                 }
                 self.call_pipe(cpu, task, id, PipeCall { left, resumed, ..PipeCall::default() });
@@ -57,7 +52,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     socket.readers().take_one(&mut self.woken);
                 }
                 let (held, rest) = self.channel_ns(task, id, taken);
-                self.touch_socket(cpu, id.index(), SOCKET_HELD);
+                self.touch_socket(cpu, id.index(), self.machine.cost.socket_held_ns.get());
                 self.charge(cpu, held + rest);
                 self.wake_all(cpu, id);
                 self.wrote(cpu, task, id, left - taken);
@@ -72,7 +67,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Channel::Pipe(pipe) => {
                 if resumed && pipe.is_empty() && self.sched.kernel().rules.pipe_wake != PipeWake::All {
                     pipe.readers().add(task);
-                    self.touch_waiters(cpu, id, WAITERS_HELD);
+                    self.touch_waiters(cpu, id, self.machine.cost.waiters_held_ns.get());
                     return self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), call);
                 }
                 self.call_pipe(cpu, task, id, PipeCall { reads: true, left, resumed, ..PipeCall::default() });
@@ -84,7 +79,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 }
                 let writer = socket.written_on();
                 let (held, rest) = self.channel_ns(task, id, taken);
-                self.touch_socket(cpu, id.index(), SOCKET_HELD);
+                self.touch_socket(cpu, id.index(), self.machine.cost.socket_held_ns.get());
                 self.charge(cpu, held + rest);
                 let moved = writer.map_or(0, |from| self.bytes_ns(cpu, from, taken));
                 self.charge_time(cpu, Part::Lines, moved);
@@ -206,7 +201,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Channel::Socket(socket) => socket.writers().add(task),
         }
         let stage = Stage::Write { channel: id, left, resumed: true };
-        self.touch_waiters(cpu, id, WAITERS_HELD);
+        self.touch_waiters(cpu, id, self.machine.cost.waiters_held_ns.get());
         self.sleep(cpu, task, TaskState::Interruptible, Wait::Writable(id), stage);
     }
 
@@ -222,7 +217,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 Channel::Socket(socket) => socket.readers().add(task),
             }
             let stage = Stage::Read { channel: id, left, resumed: true };
-            self.touch_waiters(cpu, id, WAITERS_HELD);
+            self.touch_waiters(cpu, id, self.machine.cost.waiters_held_ns.get());
             self.sleep(cpu, task, TaskState::Interruptible, Wait::Readable(id), stage);
         }
     }

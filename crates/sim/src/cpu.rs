@@ -130,13 +130,13 @@ impl Cpu {
         }
     }
 
-    /// Accounts for the time up to `now`; `work` is that of the current task, if any.
+    /// Accounts for the time up to `now`; `work` is that of the current task, if any. Returns how long the task worked.
     #[inline]
-    pub fn advance(&mut self, now: Time, work: Option<&mut Work>) {
+    pub fn advance(&mut self, now: Time, work: Option<&mut Work>) -> u64 {
         let mut ns = now.0 - self.since.0;
         self.since = now;
         if ns == 0 {
-            return;
+            return 0;
         }
         if self.stands_still() {
             if self.stands {
@@ -144,13 +144,13 @@ impl Cpu {
             } else {
                 self.account.passed(ns, false);
             }
-            return;
+            return 0;
         }
         if self.overhead != Work::NONE {
             let needed = self.overhead.time_at(self.rate);
             if ns < needed {
                 self.overhead = self.overhead.after(ns, self.rate);
-                return;
+                return 0;
             }
             self.overhead = Work::NONE;
             ns -= needed;
@@ -160,9 +160,9 @@ impl Cpu {
             self.in_kernel = false;
             self.account.passed(ns, work.is_some());
         }
-        if let Some(work) = work {
-            *work = work.after(ns, self.work_rate);
-        }
+        let Some(work) = work else { return 0 };
+        *work = work.after(ns, self.work_rate);
+        ns
     }
 
     /// Whether it makes no progress as time passes.

@@ -586,11 +586,15 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     /// Advances the execution of a CPU to now.
     #[inline]
     pub fn advance(&mut self, cpu: CpuId) {
-        let work = match self.sched.curr(cpu) {
-            Curr::Task(task) => Some(&mut self.tasks[task.index()].work),
-            Curr::Idle => None,
+        let Curr::Task(task) = self.sched.curr(cpu) else {
+            self.cpus[cpu].advance(self.now, None);
+            return;
         };
-        self.cpus[cpu].advance(self.now, work);
+        let task = &mut self.tasks[task.index()];
+        let worked = self.cpus[cpu].advance(self.now, Some(&mut task.work));
+        if let Some(part) = task.stage.part() {
+            self.cpus[cpu].account.charge_within(part, worked);
+        }
     }
 
     /// Time the CPU spends in the kernel before it continues, as work of a call.

@@ -70,6 +70,7 @@ mod workers;
 pub use account::{Account, OfCpu, Part, Parts};
 pub use change::{Change, Timed};
 pub use engine::took;
+pub use memory::PAGES_FOLLOW;
 pub use noise::Noise;
 pub use outcome::{Counts, End, Outcome, Stuck};
 pub use past::{LateTick, Pass, Past};

@@ -21,6 +21,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 use schedlab_workload::{ChannelId, MutexId, MutexKind, Section};
 
+use crate::account::Part;
 use crate::emit::Context;
 use crate::engine::Engine;
 use crate::shared::Object;
@@ -227,6 +228,11 @@ impl<S: Scheduler> Engine<'_, S> {
         let runs = self.curr(cpu) == Some(task);
         if runs {
             self.advance(cpu);
+        }
+        if runs {
+            // The line of what it spun on comes to it.
+            let entry = &mut self.cpus[cpu];
+            entry.account.charge_within(Part::Lines, Work::nanos(notice).time_at(entry.rate));
         }
         let entry = &mut self.tasks[task.index()];
         entry.spins_for = None;

@@ -21,6 +21,8 @@ const LINE: u64 = 64;
 /// Bytes of a page, and of a huge one, the least that is touched in one go.
 const PAGE: u64 = 4096;
 const HUGE_PAGE: u64 = 2 << 20;
+/// How long a process runs before its pages are scanned and follow its tasks.
+pub const PAGES_FOLLOW: Duration = Duration::secs(1);
 
 /// Memory in use.
 #[derive(Clone)]
@@ -137,8 +139,7 @@ struct PageScan {
 }
 
 impl PageScan {
-    /// How long a process runs before the scan begins.
-    const DELAY: Duration = Duration::secs(1);
+    const DELAY: Duration = PAGES_FOLLOW;
 
     /// How many bytes of a region it has passed by now, in all its rounds; `before` bytes lie
     /// ahead of the region, `all` in the process.

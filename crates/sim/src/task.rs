@@ -9,6 +9,7 @@ use schedlab_workload::{
     SemId, SpecId, WordId,
 };
 
+use crate::account::Part;
 use crate::few::Few;
 use crate::locks::KernelLock;
 use crate::rng::Stream;
@@ -79,6 +80,28 @@ pub(crate) enum Stage {
     Softirqs,
     /// A source of noise, before or after its work.
     Noise,
+}
+
+impl Stage {
+    /// The part of the account that the work before this stage belongs to; `None` if it is the task's own, or was
+    /// charged when it began.
+    #[inline]
+    pub fn part(self) -> Option<Part> {
+        match self {
+            Stage::SpunForLock(_) | Stage::SpunForMutex(_) => Some(Part::Waiting),
+            Stage::Touched { .. }
+            | Stage::Cloned(_)
+            | Stage::Execed(_)
+            | Stage::Exiting
+            | Stage::Ended
+            | Stage::WaitChildren
+            | Stage::Submit { .. }
+            | Stage::Asked { .. }
+            | Stage::Complete { .. } => Some(Part::Call),
+            Stage::Softirqs => Some(Part::Irq),
+            _ => None,
+        }
+    }
 }
 
 /// A call on a pipe that takes its mutex.

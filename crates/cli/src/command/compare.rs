@@ -5,6 +5,7 @@ mod checks;
 mod ends;
 mod page;
 mod parts;
+mod per_cpu;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -290,7 +291,7 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
     if runner.is_stopped() {
         found.notes.push(format!("interrupted: {done} runs are done"));
     }
-    if !is_recorded && experiment.columns.len() > 1 {
+    if !is_recorded {
         found.notes.extend(schedlab::slow_clocks::note(&experiment, &results));
     }
     let machine = &experiment.base().machine;
@@ -326,7 +327,7 @@ fn run_and_print(args: &Compare, compared: Compared) -> Result<Status, Error> {
     let parts = if is_explained { parts(&experiment)? } else { Vec::new() };
     let text = match args.format {
         TableFormat::Json => {
-            let mut value = printed.json();
+            let mut value = printed.json(args);
             if !parts.is_empty() {
                 value["parts"] = parts_json(&parts);
             }
@@ -438,6 +439,12 @@ impl<'a> Printed<'a> {
                 text.push_str(&render::perf_stat(&stat));
             }
         }
+        if args.per_cpu {
+            for accounts in self.results.accounts(self.experiment) {
+                text.push('\n');
+                text.push_str(&per_cpu::text(&accounts));
+            }
+        }
         if !self.judgements.is_empty() {
             text.push('\n');
         }
@@ -459,7 +466,7 @@ impl<'a> Printed<'a> {
         text
     }
 
-    fn json(&self) -> Value {
+    fn json(&self, args: &Compare) -> Value {
         let forks = |run: &schedlab::Run| -> Vec<u16> {
             run.folds.placements.tasks.iter().map(|task| task.to.0).collect()
         };
@@ -495,6 +502,7 @@ impl<'a> Printed<'a> {
             "operations": schedlab::beside(self.experiment, self.results),
             "why": schedlab::because(self.experiment, self.results),
             "perf_stat": self.results.perf_stats(self.experiment),
+            "accounts": if args.per_cpu { self.results.accounts(self.experiment) } else { Vec::new() },
             "runs": runs,
             "expectations": self.judgements,
         })

@@ -81,6 +81,7 @@ pub fn run_copy(mut copy: Warm, spans: Spans, row: &Row, seed: u64) -> Result<Ru
     Ok(Run {
         seed,
         elapsed: outcome.time.since(begins),
+        simulated: outcome.elapsed(),
         ipis: outcome.counts.ipis,
         profile: outcome.profile,
         engine: outcome.counts,
