@@ -46,6 +46,9 @@ pub fn run(args: &Measure) -> Result<Status, Error> {
         check::run(&measured, &kernel)?;
         return Ok(Status::Done);
     }
+    if let Some(path) = &args.output {
+        output::check(path)?;
+    }
     let began = Instant::now();
     let topology = machine::machine("host")?.topology;
     let mut host =
@@ -53,8 +56,8 @@ pub fn run(args: &Measure) -> Result<Status, Error> {
     host.cpus.retain(|&cpu| host.findings.topology.online().contains(cpu));
     if let Some(load) = others_at_work().filter(|&load| load > 0.5) {
         host.findings.lacks(format!(
-            "an idle host: {load:.1} other tasks wanted its CPUs in the mean, so all of this is too long and too wide; root may put \
-             `chrt --fifo 1` before the command"
+            "an idle host: {load:.1} other tasks ran or waited on average, so all values are too high and their ranges too wide; as \
+             root you can run the command under `chrt --fifo 1`"
         ));
     }
     host.measure()?;
@@ -107,14 +110,16 @@ struct Host {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distance {
     Core,
+    Cluster,
     Cache,
     Package,
     Remote,
 }
 
 impl Distance {
-    const ALL: [(Distance, &'static str, &'static str); 4] = [
+    const ALL: [(Distance, &'static str, &'static str); 5] = [
         (Distance::Core, "sibling_ns", "threads of one core"),
+        (Distance::Cluster, "cluster_ns", "cores of one cluster"),
         (Distance::Cache, "llc_ns", "cores that share a last-level cache"),
         (Distance::Package, "node_ns", "cores of a package with different last-level caches"),
         (Distance::Remote, "remote_ns", "different packages or nodes"),
@@ -124,6 +129,7 @@ impl Distance {
         let (a, b) = (t.cpu(a), t.cpu(b));
         match () {
             () if a.core == b.core => Distance::Core,
+            () if (a.llc, a.cluster) == (b.llc, b.cluster) => Distance::Cluster,
             () if a.llc == b.llc => Distance::Cache,
             () if (a.package, a.node) == (b.package, b.node) => Distance::Package,
             () => Distance::Remote,
@@ -167,7 +173,7 @@ impl Host {
             "a write and a read of 4 bytes without waiting, less system calls",
         );
         let spread =
-            figure("what differs of it from call to call", "permille", || probe::pipe_spread(first))?;
+            figure("how much that varies from call to call", "permille", || probe::pipe_spread(first))?;
         self.findings.set(
             "cost",
             "call_spread_permille",
@@ -198,6 +204,12 @@ impl Host {
         found.into_iter().step_by(step).collect()
     }
 
+    /// Pairs of cores that share a last-level cache, those of different clusters first.
+    fn pairs_of_cache(&self) -> Vec<[CpuId; 2]> {
+        let clusters = self.pairs(Distance::Cluster);
+        self.pairs(Distance::Cache).into_iter().chain(clusters).collect()
+    }
+
     /// Latencies between CPUs.
     fn lines(&mut self) -> Result<(), Error> {
         for (distance, name, words) in Distance::ALL {
@@ -221,7 +233,7 @@ impl Host {
                 "cacheline",
                 name,
                 Figure { value, low, high },
-                format!("half a turn of a word between {words}"),
+                format!("half a round trip of a word between {words}"),
             );
         }
         Ok(())
@@ -238,7 +250,7 @@ impl Host {
             let bytes = (4 * l2).min(llc / 2);
             let near = figure("a read from the last-level cache", "ns", || memory::latency(first, bytes))?;
             self.findings.set("cache", "llc_ns", near, format!("a chase through {} KB", bytes >> 10));
-            if let Some(&[from, to]) = self.pairs(Distance::Cache).first() {
+            if let Some(&[from, to]) = self.pairs_of_cache().first() {
                 let extra = figure("a line of data after a move to another core", "ns", || {
                     memory::refill(from, to, l2 / 2)
                 })?;
@@ -290,7 +302,7 @@ impl Host {
     fn clocks(&mut self) -> Result<(), Error> {
         let first = self.cpus[0];
         let one = figure("clock of one busy CPU", "MHz", || probe::clock(&[first]))?;
-        self.findings.set("freq", "one_core_mhz", one, "a chain of two cycles a turn");
+        self.findings.set("freq", "one_core_mhz", one, "a dependency chain of two cycles per iteration");
         let t = self.findings.topology.clone();
         let cores: Vec<CpuId> = self.cpus.iter().copied().filter(|&cpu| t.cpu(cpu).thread == 0).collect();
         if cores.len() > 1 {
@@ -352,14 +364,14 @@ impl Host {
         let factor = simulated::solve([0.5, 2.0], ways, way.value, [0.05, 50.0]);
         let again = simulated(self, factor)?;
         say!(
-            "wake-up, sleep and switch are {factor:.2} times their defaults; so simulated, one way takes {again:.0} ns"
+            "wake-up, sleep and switch are {factor:.2} times their defaults; one way then takes {again:.0} ns simulated"
         );
         Ok(())
     }
 
     /// Wake-ups of other CPUs, short and long idle, and timers.
     fn wake_ups(&mut self) -> Result<(), Error> {
-        let near = self.pairs(Distance::Cache).into_iter().chain(self.pairs(Distance::Package));
+        let near = self.pairs_of_cache().into_iter().chain(self.pairs(Distance::Package));
         let near: Vec<[CpuId; 2]> = near.chain(self.pairs(Distance::Remote)).take(1).collect();
         let Some(&cpus) = near.first() else {
             self.findings.lacks("wake-ups of other CPUs: this process may use one core");
@@ -379,7 +391,7 @@ impl Host {
             }
         }
         if is_virtual() {
-            self.findings.lacks("idle states: this is a virtual machine, whose host has them; what a wake-up takes holds exits to it");
+            self.findings.lacks("idle states: this is a virtual machine, whose host has them; wake-up times include exits to the host");
         }
         let idle = figure("wake-up of a CPU idle for 4 ms", "ns", || probe::wake_from_idle(cpus))?;
         self.findings.idle_exit = Some(idle.less(way.value));
@@ -403,7 +415,7 @@ impl Host {
         let ways = [simulated(self, 1.0)?, simulated(self, 20_000.0)?];
         let deliver = simulated::solve([1.0, 20_000.0], ways, way.value, [1.0, 1e6]);
         let again = simulated(self, deliver)?;
-        say!("an interrupt is delivered in {deliver:.0} ns; so simulated, one way takes {again:.0} ns");
+        say!("an interrupt is delivered in {deliver:.0} ns; one way then takes {again:.0} ns simulated");
         if again > 1.1 * way.value {
             self.findings.lacks(format!(
                 "the delivery of an interrupt: the other parts of a wake-up take {again:.0} ns simulated, and all of it {:.0} here",
@@ -429,7 +441,7 @@ impl Host {
     fn compare_pipes(&mut self) -> Result<(), Error> {
         let first = self.cpus[0];
         let mut both = vec![[first; 2]];
-        both.extend(self.pairs(Distance::Cache).into_iter().take(1));
+        both.extend(self.pairs_of_cache().into_iter().take(1));
         for cpus in both {
             let what = format!("pipe ping-pong of CPUs {} and {}, one way", cpus[0], cpus[1]);
             let here = figure(&what, "ns", || probe::ping_pong(By::Pipe, cpus, Duration::ZERO))?;
@@ -455,5 +467,8 @@ mod tests {
             [of(1), of(2), of(4), of(8)],
             [Distance::Core, Distance::Cache, Distance::Package, Distance::Remote]
         );
+        let t = Topology::regular("1x2x4:cluster=2").unwrap();
+        let of = |b: u16| Distance::of(&t, CpuId(0), CpuId(b));
+        assert_eq!([of(1), of(2), of(4)], [Distance::Cluster, Distance::Cache, Distance::Package]);
     }
 }

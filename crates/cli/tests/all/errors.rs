@@ -465,6 +465,18 @@ fn a_figure_that_no_run_came_to_is_reported_and_not_printed() {
 }
 
 #[test]
+fn a_measurement_that_cannot_be_written_does_not_begin() {
+    check(
+        "measure",
+        None,
+        &["measure", "--kernel", "v6.12", "--output", "no-such-folder/mine.toml"],
+        expect![[r#"
+            schedlab: no-such-folder/mine.toml: there is no folder no-such-folder; check its spelling, or create it first
+        "#]],
+    );
+}
+
+#[test]
 fn a_barrier_nobody_can_reach() {
     let text = "machine = \"2x4\"\nkernels = [\"v6.12\"]\n\n[[workload.task]]\nname = \"a\"\nprogram = [\"barrier b\"]\n\n[workload.barrier]\nb = { parties = 3 }\n";
     check(
