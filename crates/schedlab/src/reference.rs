@@ -15,8 +15,10 @@
 
 use std::borrow::Cow;
 
+use schedlab_workload::models::Model;
 use schedlab_workload::{MeasureRule, Workload};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::columns::Experiment;
 use crate::experiment::{Results, Run};
@@ -33,11 +35,32 @@ pub struct Reference {
     /// What it counts.
     operation: Cow<'static, str>,
     /// Operations per second.
+    #[serde(deserialize_with = "positive")]
     per_second: f64,
     /// Context switches per operation.
+    #[serde(default, deserialize_with = "count")]
     switches: Option<f64>,
     /// Sleeps per operation.
+    #[serde(default, deserialize_with = "count")]
     sleeps: Option<f64>,
+}
+
+fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let rate = f64::deserialize(deserializer)?;
+    match rate > 0.0 && rate.is_finite() {
+        true => Ok(rate),
+        false => Err(D::Error::custom(format!("per_second is a number above 0, not {rate}"))),
+    }
+}
+
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let count = f64::deserialize(deserializer)?;
+    match count >= 0.0 && count.is_finite() {
+        true => Ok(Some(count)),
+        false => Err(D::Error::custom(format!(
+            "switches and sleeps for each operation are numbers from 0 on, not {count}"
+        ))),
+    }
 }
 
 /// References of models, by their name.
@@ -85,7 +108,8 @@ struct Did {
     sleeps: f64,
 }
 
-/// For each row a line about the first column and one about the real program. Empty if no reference is known.
+/// For each row a line about the first column, and one about the real program. Empty if the workload is no model and
+/// has no reference.
 pub fn beside(experiment: &Experiment, results: &Results) -> Vec<String> {
     let base = &experiment.columns[0];
     let mut lines = Vec::new();
@@ -93,50 +117,66 @@ pub fn beside(experiment: &Experiment, results: &Results) -> Vec<String> {
     for (key, by_column) in experiment.keys.iter().zip(&results.runs) {
         let Some(row) = base.row(key) else { continue };
         let own = base.scenario.reference.as_ref();
-        let Some(reference) = own.or_else(|| of_model(&row.workload.name)) else { continue };
-        let Some(did) = did(&row.workload, &by_column[0]) else { continue };
+        let reference = own.or_else(|| of_model(&row.workload.name));
+        if reference.is_none() && !is_model(&row.workload.name) {
+            continue;
+        }
+        let Some((measure, did)) = did(&row.workload, &by_column[0]) else { continue };
         let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
-        let numbers = numbers(did.per_second, &reference.operation, Some(did.switches), Some(did.sleeps));
+        let operation = reference.map_or(singular(measure), |reference| &reference.operation);
+        let numbers = numbers(did.per_second, operation, Some(did.switches), Some(did.sleeps));
         lines.push(format!("{key}{numbers}"));
         real = Some(reference);
     }
-    lines.extend(real.map(|real| {
-        let numbers = numbers(real.per_second, &real.operation, real.switches, real.sleeps);
-        format!("really: {numbers}; {} ({})", real.program, real.place)
+    lines.extend(real.map(|real| match real {
+        Some(real) => {
+            let numbers = numbers(real.per_second, &real.operation, real.switches, real.sleeps);
+            format!("really: {numbers}; {} ({})", real.program, real.place)
+        }
+        None => "really: not known for this model; [reference] in a scenario says it".to_string(),
     }));
     lines
+}
+
+fn is_model(name: &str) -> bool {
+    Model::NAMES.contains(&name)
+}
+
+/// `transaction` of `transactions`; of a measure that is no plural, `operation`.
+fn singular(measure: &str) -> &str {
+    measure.strip_suffix('s').unwrap_or("operation")
 }
 
 fn of_model(name: &str) -> Option<&'static Reference> {
     OF_MODELS.iter().find(|(model, _)| *model == name).map(|(_, reference)| reference)
 }
 
-/// The mean over the runs; `None` if the workload counts no operations.
-fn did(workload: &Workload, runs: &[Run]) -> Option<Did> {
+/// The mean over the runs, with the name of the measure that counts; `None` if the workload counts no operations.
+fn did<'a>(workload: &'a Workload, runs: &[Run]) -> Option<(&'a str, Did)> {
     let mut sum = Did { per_second: 0.0, switches: 0.0, sleeps: 0.0 };
+    let mut name = "";
     for run in runs {
         let mut found = None;
         for (measure, mark) in workload.measures.iter().zip(&run.folds.marks) {
-            found = found.or(match (measure.rule, workload.operations) {
+            let rate = match (measure.rule, workload.operations) {
                 (MeasureRule::Rate { .. }, None) => mark.value(),
                 (MeasureRule::Elapsed { .. } | MeasureRule::Whole { .. }, Some(count)) => {
                     mark.value().map(|seconds| count as f64 / seconds)
                 }
                 _ => None,
-            });
+            };
+            found = found.or(rate.map(|rate| (measure.name.as_str(), rate)));
         }
-        let per_second = found.filter(|&rate| rate > 0.0)?;
+        let (measure, per_second) = found.filter(|&(_, rate)| rate > 0.0)?;
+        name = measure;
         let for_each = |count: u64| count as f64 * 1e9 / run.elapsed.0.max(1) as f64 / per_second;
         sum.per_second += per_second;
         sum.switches += for_each(run.folds.counts.switches);
         sum.sleeps += for_each(run.folds.counts.voluntary);
     }
     let n = runs.len() as f64;
-    (n > 0.0).then(|| Did {
-        per_second: sum.per_second / n,
-        switches: sum.switches / n,
-        sleeps: sum.sleeps / n,
-    })
+    let mean = Did { per_second: sum.per_second / n, switches: sum.switches / n, sleeps: sum.sleeps / n };
+    (n > 0.0).then_some((name, mean))
 }
 
 fn numbers(per_second: f64, operation: &str, switches: Option<f64>, sleeps: Option<f64>) -> String {
@@ -190,6 +230,14 @@ mod tests {
     }
 
     #[test]
+    fn a_model_without_a_reference_prints_its_rate() {
+        let all = lines("[workload]\nmodel = \"token\"\nwarmup = \"1ms\"\nwall = \"5ms\"\n");
+        let (rate, really) = all.split_once('\n').unwrap();
+        assert!(rate.contains(" operations/s with ") && rate.ends_with(" sleeps each"), "{all}");
+        assert!(really.starts_with("really: not known"), "{all}");
+    }
+
+    #[test]
     fn a_scenario_has_a_reference_of_its_own_or_none() {
         let program = "[workload]\nduration = \"10ms\"\n[[workload.task]]\nname = \"sleeps\"\n\
                        program = [\"loop forever\", \"run 1ms\", \"sleep 1ms\", \"mark turn 1\", \"end\"]\n\
@@ -209,5 +257,11 @@ mod tests {
             &NoFiles,
         );
         assert!(error.unwrap_err().to_string().contains("per_second"));
+        for (right, wrong) in [("per_second = 500", "per_second = -5"), ("sleeps = 1", "sleeps = nan")] {
+            let text =
+                format!("machine = \"2\"\nkernels = [\"v6.12\"]\n{}{program}", own.replace(right, wrong));
+            let error = Scenario::parse("f", &text, &NoFiles).unwrap_err().to_string();
+            assert!(error.starts_with("f:") && error.contains(", not "), "{error}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use schedlab_machine::{Law, Machine, Mechanism};
 use schedlab_sched::Kernel;
 
 use crate::attribute::differences;
-use crate::columns::Experiment;
+use crate::columns::{Column, Experiment};
 use crate::kernels::is_tree;
 
 /// When a rule acts on something without a price.
@@ -46,15 +46,23 @@ const RULES: &[(&str, When, &str)] = &[
 
 /// A line for each rule in which a column's kernel differs from the first and whose effect has no price.
 pub fn unpriced(experiment: &Experiment) -> Vec<String> {
-    let (base, others) = experiment.columns.split_first().expect("there is a column");
-    let mut lines = Vec::new();
-    for other in others {
-        let rows = &other.scenario.rows;
-        let shares = rows.iter().any(|row| row.workload.shares_memory());
-        let found = of_kernels(base.kernel(), other.kernel(), &other.scenario.machine, shares);
-        lines.extend(found.into_iter().filter(|line| !lines.contains(line)).collect::<Vec<_>>());
+    let mut lines: Vec<String> = Vec::new();
+    for line in unpriced_of(experiment).into_iter().flatten() {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
     }
     lines
+}
+
+/// The same for each column apart; none for the first.
+pub fn unpriced_of(experiment: &Experiment) -> Vec<Vec<String>> {
+    let base = experiment.columns.first().expect("there is a column");
+    let of = |other: &Column| {
+        let shares = other.scenario.rows.iter().any(|row| row.workload.shares_memory());
+        of_kernels(base.kernel(), other.kernel(), &other.scenario.machine, shares)
+    };
+    experiment.columns.iter().map(of).collect()
 }
 
 fn of_kernels(base: &Kernel, other: &Kernel, machine: &Machine, shares: bool) -> Vec<String> {

@@ -26,6 +26,8 @@ pub enum Verdict {
     Worse,
     /// Any change is too small to matter.
     NoDifference,
+    /// No change that matters was found, but the change acts on something that has no price.
+    NotPriced,
     /// A change that matters can neither be shown nor excluded.
     TooFewRuns,
     /// The change is real in these runs, but its sign depends on facts that no source reports. Intervals do not show
@@ -39,6 +41,7 @@ impl fmt::Display for Verdict {
             Verdict::Better => "better",
             Verdict::Worse => "worse",
             Verdict::NoDifference => "no difference",
+            Verdict::NotPriced => "not priced",
             Verdict::TooFewRuns => "too few runs",
             Verdict::Coin => "coin",
         })

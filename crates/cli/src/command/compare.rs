@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use schedlab::figures::{self, Asked};
-use schedlab::report::{Comparison, Options, Stat, Table, render};
+use schedlab::report::{Comparison, Options, Stat, Table, Verdict, render};
 use schedlab::{Column, Experiment, Judgement, Results, What};
 use serde_json::{Value, json};
 
@@ -227,6 +227,20 @@ fn options(args: &Compare) -> Result<Options, Error> {
     Ok(Options { rule: args.rule.parse().map_err(|e| Error::new(format!("{e}")))?, ..Options::default() })
 }
 
+/// Where a column differs from the first in something that has no price, times and rates that do not differ are not
+/// known.
+fn not_priced(experiment: &Experiment, comparison: &mut Comparison, takes_time: impl Fn(&str) -> bool) {
+    for (column, lines) in schedlab::unpriced_of(experiment).iter().enumerate() {
+        let metrics =
+            comparison.metrics.iter_mut().filter(|metric| !lines.is_empty() && takes_time(&metric.name));
+        for cell in metrics.flat_map(|metric| &mut metric.rows).filter_map(|row| row.cells.get_mut(column)) {
+            if cell.verdict == Verdict::NoDifference {
+                cell.verdict = Verdict::NotPriced;
+            }
+        }
+    }
+}
+
 /// Runs needed for the measures, or the requested figures; `None` if there are enough.
 fn needed(tables: &Tables, args: &Compare, options: Options) -> Option<u32> {
     let is_measured = tables.measures.metrics().iter().any(|metric| !metric.rows().is_empty());
@@ -239,7 +253,7 @@ fn needed(tables: &Tables, args: &Compare, options: Options) -> Option<u32> {
         let comparison = Comparison::new(table, options);
         let cells = comparison.metrics.iter().flat_map(|m| &m.rows).flat_map(|row| &row.cells[1..]);
         for cell in cells.filter(|cell| cell.paired.n > 0) {
-            if cell.verdict == schedlab::report::Verdict::TooFewRuns {
+            if cell.verdict == Verdict::TooFewRuns {
                 let pairs = cell.pairs_needed.unwrap_or(2 * cell.paired.n).max(cell.paired.n + 1);
                 most = most.max(Some(pairs as u32));
             }
@@ -391,9 +405,11 @@ impl<'a> Printed<'a> {
         let base = experiment
             .base()
             .under(experiment.columns.iter().map(|column| column.kernel().clone()).collect());
-        let judgements = base.judge(results, &comparison);
         let mut figures = Comparison::new(&tables.figures, options);
         verdicts.judge(&mut figures);
+        not_priced(experiment, &mut comparison, |_| true);
+        not_priced(experiment, &mut figures, |name| name == "elapsed");
+        let judgements = base.judge(results, &comparison);
         let pairs = pairs.map(of_pair).collect();
         Printed { experiment, results, comparison, figures, pairs, judgements, verdicts }
     }
