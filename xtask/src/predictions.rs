@@ -103,6 +103,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if quick {
         return hold(all.iter().filter(|outcome| chosen(&outcome.row)), &before);
     }
+    let all = outcomes(&rows, &parse_results(&results_text(&all))?);
     SECTION.write(&format!("{}\n{}", totals(&all), table(&all)))
 }
 
