@@ -19,7 +19,7 @@ pub const LOADS: [(&str, &str); 24] = [
     ("irq", "wake-ups from interrupts"),
     ("yield", "sched_yield()"),
     ("exit", "tasks that end"),
-    ("kthread", "kernel threads"),
+    ("kthread", "kernel threads, some of them bound to a CPU"),
     ("nice", "nice values that change"),
     ("affinity", "masks that change"),
     ("groups", "four groups, nested, and tasks that move between them"),

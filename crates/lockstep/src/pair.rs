@@ -163,6 +163,11 @@ impl Pair {
         self.tick_stopped.len()
     }
 
+    /// Whether a task is a kernel thread.
+    pub(crate) fn is_kthread(&self, task: usize) -> bool {
+        self.sched.task(self.tasks[task].0).kthread
+    }
+
     pub(crate) fn time(&self) -> Time {
         Time(self.now)
     }

@@ -160,6 +160,7 @@ impl Task {
             dl_throttled: false,
             dl_yielded: false,
             dl_non_contending: false,
+            dl_timer_queued: false,
             dl_inactive_at: None,
             works: TaskWorks::default(),
             throttled: false,

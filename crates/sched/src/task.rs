@@ -168,6 +168,8 @@ pub struct Task {
     pub dl_throttled: bool,
     /// Whether it gave up the rest of its budget, which it loses when it gets a new one.
     pub dl_yielded: bool,
+    /// DL: the timer of its next budget is set. Leaving the class does not cancel it.
+    pub(crate) dl_timer_queued: bool,
     /// DL: it sleeps, and its bandwidth is still in use.
     pub dl_non_contending: bool,
     /// DL: when its bandwidth is released if it sleeps until then, ns.

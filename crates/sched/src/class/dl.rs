@@ -301,7 +301,8 @@ impl Sched {
         }
     }
 
-    /// Sets a task's timer to its next period; false if that began more than a microsecond ago.
+    /// Sets a task's timer to its next period; false if that began more than a microsecond ago. A timer that was set for an
+    /// earlier budget stays as it is.
     ///
     /// Kernel: start_dl_timer(), kernel/sched/deadline.c, v6.1, v6.12.
     fn start_dl_timer(&mut self, task: TaskId) -> bool {
@@ -311,7 +312,9 @@ impl Sched {
         if ahead <= -1000 {
             return false;
         }
-        self.effects.push(Effect::StartDlTimer { task, at: now + ahead.max(0) as u64 });
+        if !core::mem::replace(&mut self.task_mut(task).dl_timer_queued, true) {
+            self.effects.push(Effect::StartDlTimer { task, at: now + ahead.max(0) as u64 });
+        }
         true
     }
 
@@ -336,6 +339,7 @@ impl Sched {
     ///
     /// Kernel: dl_task_timer(), kernel/sched/deadline.c, v6.1, v6.12.
     pub fn dl_timer(&mut self, by: CpuId, task: TaskId, now: Time) {
+        self.task_mut(task).dl_timer_queued = false;
         if !self.task(task).dl_throttled || self.class_of(task) != Class::Dl {
             return;
         }
@@ -537,6 +541,31 @@ mod tests {
             back.join(", ")
         });
         expect!["v4.13..v7.3: 3000 us, 5000 us"].assert_eq(&found);
+    }
+
+    #[test]
+    fn a_timer_set_before_the_task_left_the_class_is_not_set_again() {
+        let found = by_kernel("", |kernel| {
+            let (mut lab, task) = lab_with(kernel, 3, 30, 30);
+            lab.run(MS);
+            let now = lab.time();
+            lab.sched.yield_task(CpuId(0), now);
+            lab.settle();
+            lab.sched.set_policy(CpuId(0), task, Policy::Normal, now);
+            lab.settle();
+            lab.sleep(task);
+            lab.run(14 * MS);
+            let policy = Policy::Deadline { runtime: MS, deadline: 10 * MS, period: 10 * MS };
+            lab.sched.set_policy(CpuId(0), task, policy, lab.time());
+            lab.wake(task);
+            // Its first budget is used up by 16 ms, the next could begin at 24 ms, and the timer of the yield is due at 29 ms.
+            let runs = [20_000, 24_500, 29_500].map(|at| {
+                lab.run(at * US - (lab.time().0 - now.0));
+                format!("{at} us: {}", lab.running(0))
+            });
+            runs.join(", ")
+        });
+        expect!["v4.13..v7.3: 20000 us: idle, 24500 us: idle, 29500 us: dl"].assert_eq(&found);
     }
 
     #[test]
