@@ -40,14 +40,15 @@ const fn machine(name: &'static str, tasks: usize, steps_by: u64, seeds_by: u64)
     Machine { name, tasks, steps_by, seeds_by }
 }
 
-/// Machines of 1 to 256 CPUs, two of them with CPUs of different capacity.
-const MACHINES: [Machine; 10] = [
+/// Machines of 1 to 256 CPUs, two of them with CPUs of different capacity and one with clusters.
+const MACHINES: [Machine; 11] = [
     machine("1x1x1", 5, 1, 1),
     machine("1x1x4", 12, 1, 1),
     machine("1x2x4", 20, 1, 1),
     machine("1x2x4:capacity=0-3/400", 20, 1, 1),
     machine("2x1x4:capacity=0-3/600", 30, 1, 1),
     machine("2x2x4", 40, 4, 1),
+    machine("1x2x8:cluster=4", 40, 4, 1),
     machine("2x2x4x2", 60, 4, 1),
     machine("2x4x8", 120, 4, 1),
     machine("2x8x8", 200, 8, 5),

@@ -140,9 +140,17 @@ impl Kernel {
         self.cpu(self.raw.lab_wake_new(self.at(cpu), task.0 as c_int))
     }
 
-    /// `try_to_wake_up()`; returns the CPU of the task, or `None` if it was awake.
-    pub fn wake(&mut self, cpu: CpuId, task: KernelTask, sync: bool, in_irq: bool) -> Option<CpuId> {
-        let to = self.raw.lab_wake(self.at(cpu), task.0 as c_int, sync.into(), in_irq.into());
+    /// `try_to_wake_up()` with `WF_SYNC` or `WF_CURRENT_CPU`, if the tree has that; returns the CPU of the task, or `None` if it was
+    /// awake.
+    pub fn wake(
+        &mut self,
+        cpu: CpuId,
+        task: KernelTask,
+        [sync, current_cpu]: [bool; 2],
+        in_irq: bool,
+    ) -> Option<CpuId> {
+        let flags = c_int::from(sync) | c_int::from(current_cpu) << 1;
+        let to = self.raw.lab_wake(self.at(cpu), task.0 as c_int, flags, in_irq.into());
         (to >= 0).then(|| self.cpu(to))
     }
 

@@ -4,7 +4,7 @@ use schedlab_sched::Policy;
 use schedlab_topology::{CpuId, CpuMask};
 
 use crate::random::Random;
-use crate::{Loads, Operation, Pair};
+use crate::{Loads, Operation, Pair, WakeFlag};
 
 /// Number of groups in a run.
 const GROUPS: usize = 4;
@@ -47,9 +47,14 @@ impl Generator {
         if self.random.once_in(2) {
             return Operation::Sleep { cpu };
         }
-        let sync = self.loads.has("sync") && self.random.once_in(3);
+        let flag = match () {
+            () if !self.loads.has("sync") => WakeFlag::None,
+            () if self.random.once_in(3) => WakeFlag::Sync,
+            () if self.random.once_in(10) => WakeFlag::CurrentCpu,
+            () => WakeFlag::None,
+        };
         let in_irq = self.loads.has("irq") && self.random.once_in(3);
-        Operation::Wake { cpu, task, sync, in_irq }
+        Operation::Wake { cpu, task, flag, in_irq }
     }
 
     /// An operation that the loads add.
@@ -116,6 +121,9 @@ impl Generator {
         }
         if meant(random, "yield", 30) {
             return Some(Operation::Yield { cpu });
+        }
+        if meant(random, "exit", 40) {
+            return Some(Operation::Exiting { cpu });
         }
         if meant(random, "exit", 40) {
             return Some(Operation::Exit { cpu });

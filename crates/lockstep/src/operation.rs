@@ -11,6 +11,17 @@ use schedlab_topology::{CpuId, CpuMask};
 /// A run.
 pub type Operations = Vec<Operation>;
 
+/// What a waker says about a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeFlag {
+    /// Nothing.
+    None,
+    /// It will sleep soon (`WF_SYNC`).
+    Sync,
+    /// The task is to come to its CPU (`WF_CURRENT_CPU`, from 6.6 on; nothing before).
+    CurrentCpu,
+}
+
 /// One action of a CPU, in the context of the task running there. Tasks and groups are numbered in the order of their
 /// creation.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,9 +38,11 @@ pub enum Operation {
     /// The current task returns to user mode, and does the work that waits for this.
     ExitToUser { cpu: CpuId },
     /// A task is woken.
-    Wake { cpu: CpuId, task: usize, sync: bool, in_irq: bool },
+    Wake { cpu: CpuId, task: usize, flag: WakeFlag, in_irq: bool },
     /// The current task yields.
     Yield { cpu: CpuId },
+    /// The current task begins to exit (`PF_EXITING`): what it wakes from now on is not woken with the sync flag.
+    Exiting { cpu: CpuId },
     /// The current task exits.
     Exit { cpu: CpuId },
     /// The current task executes another program; it may be moved for that.
@@ -72,6 +85,7 @@ impl Operation {
             | Operation::ExitToUser { cpu }
             | Operation::Wake { cpu, .. }
             | Operation::Yield { cpu }
+            | Operation::Exiting { cpu }
             | Operation::Exit { cpu }
             | Operation::Exec { cpu }
             | Operation::Nice { cpu, .. }
@@ -112,16 +126,17 @@ impl fmt::Display for Operation {
             Operation::Sleep { cpu } => write!(f, "the task on CPU {} sleeps", cpu.0),
             Operation::ExitToUser { cpu } => write!(f, "the task on CPU {} returns to user mode", cpu.0),
             Operation::ReschedLazy { cpu } => write!(f, "CPU {} honours a lazy request", cpu.0),
-            Operation::Wake { cpu, task, sync, in_irq } => {
-                let how = match (sync, in_irq) {
-                    (false, false) => "",
-                    (true, false) => " (sync)",
-                    (false, true) => " (from interrupt)",
-                    (true, true) => " (sync, from interrupt)",
+            Operation::Wake { cpu, task, flag, in_irq } => {
+                let flag = match flag {
+                    WakeFlag::None => "",
+                    WakeFlag::Sync => " (sync)",
+                    WakeFlag::CurrentCpu => " (to its own CPU)",
                 };
-                write!(f, "CPU {} wakes t{task}{how}", cpu.0)
+                let from = if *in_irq { " (from interrupt)" } else { "" };
+                write!(f, "CPU {} wakes t{task}{flag}{from}", cpu.0)
             }
             Operation::Yield { cpu } => write!(f, "the task on CPU {} yields", cpu.0),
+            Operation::Exiting { cpu } => write!(f, "the task on CPU {} begins to exit", cpu.0),
             Operation::Exit { cpu } => write!(f, "the task on CPU {} ends", cpu.0),
             Operation::Exec { cpu } => write!(f, "the task on CPU {} calls exec()", cpu.0),
             Operation::Nice { cpu, task, nice } => write!(f, "CPU {} makes t{task} nice {nice}", cpu.0),

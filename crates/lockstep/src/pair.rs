@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::settle::StopperWork;
 use crate::timers::Timers;
-use crate::{Difference, Operation};
+use crate::{Difference, Operation, WakeFlag};
 
 /// The length of a tick, ns: libraries are built for 250 Hz.
 pub(crate) const TICK: u64 = 4_000_000;
@@ -232,9 +232,10 @@ impl Pair {
             }
             Operation::Fork { cpu, kthread, process } => self.fork(*cpu, *kthread, *process),
             Operation::ExitToUser { cpu } => self.exit_to_user(*cpu),
-            Operation::Wake { cpu, task, sync, in_irq } => {
-                self.lives(*task) && self.wake(*cpu, *task, *sync, *in_irq)
+            Operation::Wake { cpu, task, flag, in_irq } => {
+                self.lives(*task) && self.wake(*cpu, *task, *flag, *in_irq)
             }
+            Operation::Exiting { cpu } => self.begin_to_exit(*cpu),
             Operation::Sleep { cpu } | Operation::Yield { cpu } | Operation::Exit { cpu } => {
                 self.leave(*cpu, operation)
             }
@@ -409,7 +410,7 @@ impl Pair {
         true
     }
 
-    fn wake(&mut self, cpu: CpuId, task: usize, sync: bool, in_irq: bool) -> bool {
+    fn wake(&mut self, cpu: CpuId, task: usize, flag: WakeFlag, in_irq: bool) -> bool {
         let now = self.time();
         let (ours, theirs) = self.tasks[task];
         if self.sched.task(ours).state != TaskState::Interruptible {
@@ -417,9 +418,10 @@ impl Pair {
         }
         let waker = self.sched.rqs[cpu].curr.task();
         self.sched.sync_wakee(ours);
-        let wakeup = Wakeup { task: ours, waker, this_cpu: cpu, sync, in_task: !in_irq, current_cpu: false };
+        let (sync, current_cpu) = (flag == WakeFlag::Sync, flag == WakeFlag::CurrentCpu);
+        let wakeup = Wakeup { task: ours, waker, this_cpu: cpu, sync, in_task: !in_irq, current_cpu };
         let decided = self.sched.decide_wakeup(&wakeup, now, None);
-        let Some(to) = self.kernel.wake(cpu, theirs, sync, in_irq) else {
+        let Some(to) = self.kernel.wake(cpu, theirs, [sync, current_cpu], in_irq) else {
             let (awake, asleep) = ("awake".to_string(), "asleep".to_string());
             self.differs(&format!("CPU {} wakes t{task}", cpu.0), "state", format!("t{task}"), awake, asleep);
             return false;
@@ -515,6 +517,15 @@ impl Pair {
         self.sched.cpu_starting(cpu);
         self.sched.cpu_activate(cpu, self.time());
         self.rebuild_domains();
+        true
+    }
+
+    fn begin_to_exit(&mut self, cpu: CpuId) -> bool {
+        let Some(task) = self.current(cpu) else {
+            return false;
+        };
+        self.kernel.exiting(self.tasks[task.index() - self.nr_cpus()].1);
+        self.sched.task_mut(task).exiting = true;
         true
     }
 

@@ -136,15 +136,18 @@ int lab_wake_new(int cpu, int id)
 int lab_wake(int cpu, int id, int flags, int in_irq)
 {
 	struct wait_queue_entry entry = { .private = lab_task(id) };
-	int woken;
+	int woken, wake_flags = flags & 1 ? WF_SYNC : 0;
 
+#ifdef WF_CURRENT_CPU
+	wake_flags |= flags & 2 ? WF_CURRENT_CPU : 0;
+#endif
 	lab_rcu_flush();
 	lab_enter(cpu);
 	if (in_irq)
 		irq_begin();
 	else
 		preempt_count_add(1);
-	woken = default_wake_function(&entry, TASK_NORMAL, flags & 1 ? WF_SYNC : 0, NULL);
+	woken = default_wake_function(&entry, TASK_NORMAL, wake_flags, NULL);
 	if (in_irq)
 		irq_end();
 	else

@@ -36,7 +36,7 @@ int lab_warnings(const char **text);   /* how many WARN()s so far, and the first
 
 void lab_fork(int cpu, int task, int kthread);
 int lab_wake_new(int cpu, int task);                /* the CPU chosen */
-int lab_wake(int cpu, int task, int flags, int in_irq); /* the CPU chosen, -1: was awake; flags 1: sync */
+int lab_wake(int cpu, int task, int flags, int in_irq); /* the CPU chosen, -1: was awake; flags 1: sync, 2: to this CPU */
 int lab_sleep(int cpu);                             /* the current task blocks; 1: another now runs */
 void lab_exit(int cpu);
 void lab_yield(int cpu);
