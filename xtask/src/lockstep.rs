@@ -27,13 +27,19 @@ const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "7.2", "7.3"];
 
 /// A machine, and how much is run on it.
 #[derive(Clone, Copy)]
-struct Machine {
+pub(crate) struct Machine {
     name: &'static str,
-    tasks: usize,
+    pub(crate) tasks: usize,
     /// Its runs have one in so many of the steps,
     steps_by: u64,
     /// and one in so many of the seeds.
     seeds_by: u64,
+}
+
+impl Machine {
+    pub(crate) fn topology(&self) -> Result<Topology, String> {
+        Topology::preset_or_regular(self.name).map_err(|error| error.to_string())
+    }
 }
 
 const fn machine(name: &'static str, tasks: usize, steps_by: u64, seeds_by: u64) -> Machine {
@@ -95,22 +101,62 @@ const LOADS: [&str; 32] = [
 ];
 
 /// The runs to make.
-struct Matrix {
+pub(crate) struct Matrix {
     trees: Vec<(String, PathBuf)>,
     steps: u64,
-    seeds: u64,
-    machines: Vec<Machine>,
-    loads: Vec<String>,
+    pub(crate) seeds: u64,
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) loads: Vec<String>,
 }
 
 impl Matrix {
-    fn steps(&self, machine: Machine) -> u64 {
+    pub(crate) fn steps(&self, machine: Machine) -> u64 {
         self.steps.div_ceil(machine.steps_by)
     }
 
     fn seeds(&self, machine: Machine) -> u64 {
         self.seeds.div_ceil(machine.seeds_by)
     }
+}
+
+/// A tree that was built.
+#[derive(Clone)]
+pub(crate) struct Built {
+    pub(crate) release: String,
+    /// Our rules by name.
+    pub(crate) ours: String,
+    pub(crate) rules: Kernel,
+    pub(crate) library: Library,
+    /// Which of the matrix' loads it has everything for.
+    pub(crate) fits: Vec<bool>,
+}
+
+/// Builds the trees of a matrix.
+///
+/// # Errors
+/// A tree cannot be opened or built.
+pub(crate) fn trees(matrix: &Matrix) -> Result<Vec<Built>, String> {
+    let cache = Cache::of_user().map_err(|error| error.to_string())?;
+    let mut all = Vec::new();
+    for (kernel, dir) in &matrix.trees {
+        let tree = Tree::open(dir).map_err(|error| error.to_string())?;
+        let built = cache.build(&tree, &mut |step| eprintln!("{step}")).map_err(|error| error.to_string())?;
+        let ours = if kernel.is_empty() { nearest(&tree) } else { kernel.clone() };
+        let fits = |text: &String| text.parse::<Loads>().map(|loads| loads.fit(&tree).is_ok());
+        all.push(Built {
+            release: built.release.clone(),
+            rules: rules(&ours)?,
+            ours,
+            library: Library::load(&built).map_err(|error| error.to_string())?,
+            fits: matrix.loads.iter().map(fits).collect::<Result<_, _>>()?,
+        });
+    }
+    Ok(all)
+}
+
+/// Our rules by name, as lockstep has them.
+pub(crate) fn rules(kernel: &str) -> Result<Kernel, String> {
+    prepared(kernel).map_err(|error| error.to_string())
 }
 
 /// One run, and its place in the table.
@@ -128,27 +174,13 @@ struct Done {
 /// A tree cannot be fetched or built, or an argument is not understood.
 pub fn lockstep(words: &[String]) -> Result<(), String> {
     let matrix = matrix(words)?;
-    let cache = Cache::of_user().map_err(|error| error.to_string())?;
     let loads: Vec<Loads> = matrix.loads.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-    let mut libraries = Vec::new();
+    let mut libraries = trees(&matrix)?;
     let mut controls = Vec::new();
-    for (kernel, dir) in &matrix.trees {
-        let tree = Tree::open(dir).map_err(|error| error.to_string())?;
-        let built = cache.build(&tree, &mut |step| eprintln!("{step}")).map_err(|error| error.to_string())?;
-        let ours = if kernel.is_empty() { nearest(&tree) } else { kernel.clone() };
-        let rules = |kernel: &str| prepared(kernel).map_err(|error| error.to_string());
-        let library = Library::load(&built).map_err(|error| error.to_string())?;
-        let fits = loads.iter().map(|loads| loads.fit(&tree).is_ok()).collect::<Vec<bool>>();
-        if let Some(before) = preset_before(&ours) {
-            controls.push((
-                built.release.clone(),
-                before.to_string(),
-                rules(before)?,
-                library.clone(),
-                fits.clone(),
-            ));
+    for tree in &libraries {
+        if let Some(before) = preset_before(&tree.ours) {
+            controls.push(Built { ours: before.into(), rules: rules(before)?, ..tree.clone() });
         }
-        libraries.push((built.release.clone(), ours.clone(), rules(&ours)?, library, fits));
     }
     let trees = libraries.len();
     libraries.extend(controls);
@@ -158,7 +190,7 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
             seeds => seeds.min(CONTROL_SEEDS),
         };
         let mut places = Vec::new();
-        for (tree, (.., fits)) in libraries.iter().enumerate() {
+        for (tree, Built { fits, .. }) in libraries.iter().enumerate() {
             for load in (0..matrix.loads.len()).filter(|load| fits[*load]) {
                 places.extend((1..=seeds(tree)).map(|seed| (tree, machine, load, seed)));
             }
@@ -168,16 +200,16 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
     let one = |&(tree, machine, load, seed): &(usize, usize, usize, u64)| -> Result<Done, String> {
         let of = matrix.machines[machine];
         let plan = Plan {
-            library: libraries[tree].3.clone(),
-            rules: libraries[tree].2.clone(),
-            machine: Topology::preset_or_regular(of.name).map_err(|error| error.to_string())?,
+            library: libraries[tree].library.clone(),
+            rules: libraries[tree].rules.clone(),
+            machine: of.topology()?,
             tasks: of.tasks,
             steps: matrix.steps(of),
             seed,
             loads: loads[load].clone(),
         };
         let mut ended = run(&plan).unwrap_or_else(|fault| {
-            eprintln!("{} on {}, {}, seed {seed}: {fault}", libraries[tree].0, of.name, plan.loads);
+            eprintln!("{} on {}, {}, seed {seed}: {fault}", libraries[tree].release, of.name, plan.loads);
             let differ = Difference {
                 field: "fault",
                 of: "the tree".into(),
@@ -190,7 +222,7 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
         Ok(Done { tree, machine, load, seed, ended })
     };
     let names: Vec<(&str, &str)> =
-        libraries.iter().map(|(release, ours, ..)| (release.as_str(), ours.as_str())).collect();
+        libraries.iter().map(|tree| (tree.release.as_str(), tree.ours.as_str())).collect();
     let (mut done, mut controls) = (Vec::new(), Vec::new());
     for machine in 0..matrix.machines.len() {
         let runs: Vec<Done> = places(machine).par_iter().map(one).collect::<Result<_, _>>()?;
@@ -222,7 +254,7 @@ fn control(names: &[(&str, &str)], trees: usize, done: &[Done]) -> String {
     text
 }
 
-fn matrix(words: &[String]) -> Result<Matrix, String> {
+pub(crate) fn matrix(words: &[String]) -> Result<Matrix, String> {
     let mut matrix = Matrix {
         trees: Vec::new(),
         steps: 8000,

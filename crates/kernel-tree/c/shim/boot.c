@@ -224,6 +224,7 @@ int lab_boot(const struct lab_machine *m)
 		sched_cpu_starting(cpu);
 		__cpumask_set_cpu(cpu, &__cpu_online_mask);
 		atomic_inc(&__num_online_cpus);
+		lab_see_online(); /* sched_smt_present counts cores whose second thread comes */
 		sched_cpu_activate(cpu);
 		stop_machine_unpark(cpu);
 	}

@@ -373,7 +373,7 @@ extern int hrtimers_cpu_dying(unsigned int cpu);
 extern int hrtimers_cpu_starting(unsigned int cpu) __attribute__((weak));
 
 /* The masks of caches and nodes lose a CPU that is offline, as on x86. */
-static void see_online(void)
+void lab_see_online(void)
 {
 	static struct cpumask masks[4][NR_CPUS], nodes[64];
 	static bool kept;
@@ -400,7 +400,7 @@ static int take_cpu_down(void *unused)
 
 	__cpumask_clear_cpu(cpu, &__cpu_online_mask);
 	atomic_dec(&__num_online_cpus);
-	see_online();
+	lab_see_online();
 	hrtimers_cpu_dying(cpu);
 	sched_cpu_dying(cpu);
 	lab_timers[cpu] = KTIME_MAX;
@@ -444,7 +444,7 @@ void lab_online(int cpu)
 	sched_cpu_starting(cpu);
 	__cpumask_set_cpu(cpu, &__cpu_online_mask);
 	atomic_inc(&__num_online_cpus);
-	see_online();
+	lab_see_online();
 	__cpumask_clear_cpu(cpu, &__cpu_dying_mask);
 	sched_cpu_activate(cpu);
 	lab_irqs_off = 1;

@@ -69,4 +69,5 @@ void lab_settle(void);
 void lab_idles(void);
 void lab_fork_into(int cpu, struct task_struct *p);
 struct task_struct *lab_new_task(const char *name);
+void lab_see_online(void);                         /* masks of caches and nodes: of CPUs that are online */
 #endif
