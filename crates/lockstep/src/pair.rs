@@ -116,8 +116,10 @@ impl Pair {
             let locals: Vec<u32> =
                 sched.domains.walk(cpu).map(|(_, sd)| sched.domains.sg(sd.groups.local()).sgc).collect();
             for (level, sgc) in locals.into_iter().enumerate() {
-                let (theirs, _) = kernel.domain(cpu, level).expect("the build compared the domains");
-                sched.domains.sgcs[sgc as usize].next_update = theirs.next_update;
+                // Another rule can build other levels; the first comparison finds them.
+                if let Some((theirs, _)) = kernel.domain(cpu, level) {
+                    sched.domains.sgcs[sgc as usize].next_update = theirs.next_update;
+                }
             }
             let spec = NewTask {
                 policy: Policy::Stop,

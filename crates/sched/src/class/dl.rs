@@ -13,7 +13,7 @@ use crate::pelt::cap_scale;
 use crate::{Curr, DequeueFlags, DlBudget, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, Task};
 
 /// Parameters of a deadline task: budget, relative deadline, period.
-fn params(policy: Policy) -> (u64, u64, u64) {
+pub(super) fn params(policy: Policy) -> (u64, u64, u64) {
     match policy {
         Policy::Deadline { runtime, deadline, period } => (runtime, deadline, period),
         other => panic!("{other:?} is not a deadline policy"),
@@ -158,73 +158,6 @@ impl Sched {
         if flags.sleep {
             self.task_non_contending(cpu, task, self.task(task).policy);
         }
-    }
-
-    /// A task sleeps or leaves the class: its bandwidth stays in use until the task would be owed nothing. If that
-    /// time has passed, the bandwidth is released at once.
-    ///
-    /// Kernel: task_non_contending(), kernel/sched/deadline.c, v6.12.
-    fn task_non_contending(&mut self, cpu: CpuId, task: TaskId, policy: Policy) {
-        let (runtime, _, period) = params(policy);
-        let entry = self.task(task);
-        let owed = entry.dl_runtime as i128 * period as i128 / runtime.max(1) as i128;
-        let zero_lag = entry.dl_deadline as i128 - owed - self.rqs[cpu].clock as i128;
-        if zero_lag < 0 || entry.dl_inactive_at.is_some() {
-            if entry.policy.class() != Class::Dl {
-                self.clear_dl_params(task);
-            }
-            return;
-        }
-        let at = self.rqs[cpu].clock + zero_lag as u64;
-        let entry = self.task_mut(task);
-        (entry.dl_non_contending, entry.dl_inactive_at) = (true, Some(at));
-        self.effects.push(Effect::StartDlInactiveTimer { task, at });
-    }
-
-    /// Kernel: task_contending(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn dl_contends(&mut self, task: TaskId) {
-        let entry = self.task_mut(task);
-        if core::mem::take(&mut entry.dl_non_contending) {
-            entry.dl_inactive_at = None;
-        }
-    }
-
-    /// A task leaves the class; its timer continues.
-    ///
-    /// Kernel: switched_from_dl(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn leave_dl(&mut self, cpu: CpuId, task: TaskId, from: Policy) {
-        if self.task(task).on_rq {
-            self.task_non_contending(cpu, task, from);
-        }
-        self.task_mut(task).dl_non_contending = false;
-    }
-
-    /// The bandwidth of a task that sleeps or has left the class is no longer in use.
-    ///
-    /// Kernel: inactive_task_timer(), kernel/sched/deadline.c, v6.12.
-    pub fn dl_inactive_timer(&mut self, task: TaskId, now: Time) {
-        if !self.dl_inactive_due(task, now) {
-            return;
-        }
-        self.update_rq_clock(self.task(task).cpu, now);
-        let entry = self.task_mut(task);
-        (entry.dl_inactive_at, entry.dl_non_contending) = (None, false);
-        if entry.policy.class() != Class::Dl {
-            self.clear_dl_params(task);
-        }
-    }
-
-    /// A task outside the class has no bandwidth any more: if it returns, it is not out of budget.
-    ///
-    /// Kernel: __dl_clear_params(), kernel/sched/deadline.c, v6.1, v7.3.
-    fn clear_dl_params(&mut self, task: TaskId) {
-        let entry = self.task_mut(task);
-        (entry.dl_throttled, entry.dl_yielded) = (false, false);
-    }
-
-    /// Whether that timer has not been cancelled and is due.
-    pub fn dl_inactive_due(&self, task: TaskId, now: Time) -> bool {
-        self.task(task).dl_inactive_at.is_some_and(|at| at <= now.0)
     }
 
     /// Kernel: put_prev_task_dl(), kernel/sched/deadline.c, v6.12.
@@ -408,18 +341,22 @@ mod tests {
 
     use expect_test::expect;
     use schedlab_topology::CpuId;
-    use schedlab_units::{TaskId, Time};
+    use schedlab_units::TaskId;
 
-    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
     use crate::{NewTask, Policy};
 
     const US: u64 = 1000;
 
+    fn in_ms(runtime: u64, deadline: u64, period: u64) -> Policy {
+        Policy::Deadline { runtime: runtime * MS, deadline: deadline * MS, period: period * MS }
+    }
+
     /// A deadline task alone on a machine, with these times in ms.
     fn lab_with(kernel: &str, runtime: u64, deadline: u64, period: u64) -> (Lab, TaskId) {
         let mut lab = Lab::new(kernel, "1x1x1");
-        let policy = Policy::Deadline { runtime: runtime * MS, deadline: deadline * MS, period: period * MS };
+        let policy = in_ms(runtime, deadline, period);
         let task = lab.fork("dl", 0, NewTask { policy, ..lab.spec() });
         (lab, task)
     }
@@ -505,26 +442,6 @@ mod tests {
     }
 
     #[test]
-    fn the_bandwidth_of_a_sleeper_is_in_use_until_it_is_owed_nothing_and_the_clock_is_read_then() {
-        let found = by_kernel("", |kernel| {
-            let (lab, task) = lab_with(kernel, 5, 10, 10);
-            let mut lab = lab.without_ticks();
-            lab.run(2 * MS);
-            lab.sleep(task);
-            let begins = lab.time().0;
-            let due = lab.sched.task(task).dl_inactive_at.map(|at| (at - begins) / US);
-            let clock = |lab: &Lab| (lab.sched.rqs[CpuId(0)].clock - begins) / US;
-            lab.run(5 * MS);
-            let slept = clock(&lab);
-            lab.wake(task);
-            lab.sleep(task);
-            lab.wake(task);
-            format!("due after {due:?} us; clock {slept} us; awake {:?}", lab.sched.task(task).dl_inactive_at)
-        });
-        expect!["v4.13..v7.3: due after Some(2000) us; clock 2000 us; awake None"].assert_eq(&found);
-    }
-
-    #[test]
     fn a_task_back_in_the_class_goes_on_with_its_budget_until_the_deadline() {
         let found = by_kernel("", |kernel| {
             let (mut lab, task) = lab_with(kernel, 5, 10, 10);
@@ -547,25 +464,23 @@ mod tests {
     fn a_timer_set_before_the_task_left_the_class_is_not_set_again() {
         let found = by_kernel("", |kernel| {
             let (mut lab, task) = lab_with(kernel, 3, 30, 30);
-            lab.run(MS);
-            let now = lab.time();
-            lab.sched.yield_task(CpuId(0), now);
+            let yields = lab.time();
+            lab.sched.yield_task(CpuId(0), yields);
             lab.settle();
-            lab.sched.set_policy(CpuId(0), task, Policy::Normal, now);
+            lab.sched.set_policy(CpuId(0), task, Policy::Normal, yields);
             lab.settle();
             lab.sleep(task);
-            lab.run(14 * MS);
-            let policy = Policy::Deadline { runtime: MS, deadline: 10 * MS, period: 10 * MS };
-            lab.sched.set_policy(CpuId(0), task, policy, lab.time());
+            lab.run(15 * MS);
+            lab.sched.set_policy(CpuId(0), task, in_ms(1, 10, 10), lab.time());
             lab.wake(task);
-            // Its first budget is used up by 16 ms, the next could begin at 24 ms, and the timer of the yield is due at 29 ms.
-            let runs = [20_000, 24_500, 29_500].map(|at| {
-                lab.run(at * US - (lab.time().0 - now.0));
-                format!("{at} us: {}", lab.running(0))
+            // Its budget is used up by 17 ms, the next could begin at 25 ms, and the timer of the yield is due at 30 ms.
+            let runs = [20_000, 25_500, 30_500].map(|at| {
+                lab.run(at * US - (lab.time().0 - yields.0));
+                format!("{at}: {}", lab.running(0))
             });
             runs.join(", ")
         });
-        expect!["v4.13..v7.3: 20000 us: idle, 24500 us: idle, 29500 us: dl"].assert_eq(&found);
+        expect!["v4.13..v7.3: 20000: idle, 25500: idle, 30500: dl"].assert_eq(&found);
     }
 
     #[test]
@@ -600,8 +515,7 @@ mod tests {
             lab.sched.yield_task(CpuId(0), now);
             lab.settle();
             assert_eq!(lab.running(0), "f", "the task waits for its next budget");
-            let policy = Policy::Deadline { runtime: 4 * MS, deadline: 20 * MS, period: 20 * MS };
-            lab.sched.set_policy(CpuId(0), task, policy, now);
+            lab.sched.set_policy(CpuId(0), task, in_ms(4, 20, 20), now);
             format!("{}", lab.sched.rqs[CpuId(0)].need_resched.any())
         });
         expect![[r#"
@@ -616,7 +530,7 @@ mod tests {
             let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
             let task = lab.hog("f", 0);
             lab.run(50 * MS);
-            let policy = Policy::Deadline { runtime: 5 * MS, deadline: 10 * MS, period: 10 * MS };
+            let policy = in_ms(5, 10, 10);
             let now = lab.time();
             lab.sched.set_policy(CpuId(0), task, policy, now);
             lab.run(MS);
@@ -633,7 +547,7 @@ mod tests {
                 // The first of both CPUs has half the capacity.
                 let mut lab = Lab::new(kernel, "1x1x2:capacity=0/512").without_ticks();
                 lab.sched.set_freq_scale(CpuId(0), scale);
-                let policy = Policy::Deadline { runtime: 40 * MS, deadline: 100 * MS, period: 100 * MS };
+                let policy = in_ms(40, 100, 100);
                 let task = lab.fork("dl", 0, NewTask { policy, ..lab.spec() });
                 lab.run(16 * MS);
                 lab.sleep(task);
@@ -684,23 +598,5 @@ mod tests {
         });
         // It is throttled with what is left, and loses that when it gets the next budget.
         expect!["v4.13..v7.3: 4000 us, idle; 5000 us, dl"].assert_eq(&found);
-    }
-
-    #[test]
-    fn a_task_out_of_budget_that_leaves_after_its_zero_lag_time_may_return_with_a_budget() {
-        let throttled = |kernel: &str| {
-            let mut drawn = draw(kernel, "1x1x1 | 0[a*]");
-            let (a, sched) = (drawn.task("a"), &mut drawn.sched);
-            let of = Policy::Deadline { runtime: 1_000_000, deadline: 10_000_000, period: 10_000_000 };
-            let at = |us: u64| Time(NOW.0 + us * 1000);
-            sched.set_policy(CpuId(0), a, of, NOW);
-            sched.apply_dl_throttle(a, NOW);
-            // All of its budget is left, so it is owed nothing before its period began.
-            sched.set_policy(CpuId(0), a, Policy::Normal, at(300));
-            let left = sched.task(a).dl_throttled;
-            sched.set_policy(CpuId(0), a, of, at(400));
-            format!("{left} {}, {} ns", sched.task(a).dl_throttled, sched.task(a).dl_runtime)
-        };
-        expect!["v4.13..v7.3: false false, 1000000 ns"].assert_eq(&by_kernel("", throttled));
     }
 }

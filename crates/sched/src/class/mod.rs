@@ -1,6 +1,7 @@
 //! Scheduling classes and their order: stop, deadline, RT, fair, idle.
 
 mod dl;
+mod dl_bandwidth;
 mod fair_server;
 mod find_later_rq;
 mod find_lowest_rq;
