@@ -193,6 +193,12 @@ impl Kernel {
         self.raw.lab_sleeps(task.0 as c_int);
     }
 
+    /// A kernel thread is bound to this CPU by the kernel itself, as with `kthread_set_per_cpu()`; `None`: not, or no
+    /// longer.
+    pub fn set_per_cpu(&mut self, task: KernelTask, cpu: Option<CpuId>) {
+        self.raw.lab_per_cpu(task.0 as c_int, cpu.map_or(-1, |cpu| self.at(cpu)));
+    }
+
     /// The task is on its way out: `PF_EXITING`.
     pub fn exiting(&mut self, task: KernelTask) {
         self.raw.lab_exiting(task.0 as c_int);

@@ -50,6 +50,16 @@ impl TreeSched {
         self.sync(task);
     }
 
+    /// A task got its CPUs from the kernel: balancing passes over threads that the kernel has bound to a CPU, and does not
+    /// count them as tasks that must stay.
+    fn bound(&mut self, task: TaskId) {
+        let entry = &self.tasks[task.index()];
+        if entry.kthread {
+            let cpu = entry.allowed.first().filter(|_| entry.kthread_is_per_cpu());
+            self.library.set_per_cpu(number(task), cpu);
+        }
+    }
+
     /// Copies from our rules the history of a machine that has been up.
     fn bring_past(&mut self) {
         for index in 0..self.cpus.len() {
@@ -240,6 +250,7 @@ impl Scheduler for TreeSched {
             // The kernel refuses a mask without an active CPU; the task then keeps its mask.
             _ = self.library.affinity_of(cpu, number(task), &spec.allowed);
         }
+        self.bound(task);
         self.told(cpu, MigrationCause::Fork, Call::Other);
         task
     }
@@ -325,6 +336,7 @@ impl Scheduler for TreeSched {
         let entry = &mut self.tasks[task.index()];
         entry.nr_cpus_allowed = allowed.weight() as u32;
         entry.allowed = allowed;
+        self.bound(task);
         self.sync(task);
     }
     fn sync_load_avg(&mut self, task: TaskId) {

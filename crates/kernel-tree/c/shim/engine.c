@@ -2,6 +2,7 @@
 // What an engine asks for that runs whole workloads: switches of every kind, choices that it makes itself, calls that block,
 // and what a call did and looked at, as a list of events.
 #include <linux/cpuidle.h>
+#include <linux/kthread.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/smpboot.h>
@@ -522,6 +523,8 @@ void lab_sleeps(int id)
 }
 
 void lab_is_stopper(int cpu, int id) { lab_remember(id, cpu_rq(cpu)->stop); }
+
+void lab_per_cpu(int id, int cpu) { kthread_set_per_cpu(lab_task(id), cpu); }
 
 void lab_exiting(int id) { lab_task(id)->flags |= PF_EXITING; }
 
