@@ -157,6 +157,7 @@ features! {
     NohzWrap "NOHZ_WRAP" "Idle CPUs are served in a circle from the next one, not from the lowest." "_nohz_idle_balance(), v5.12" [0 0 1 1 1 1 1 1];
     NohzNextKick "NOHZ_NEXT_KICK" "A CPU that goes idle has the next time of nohz balancing recomputed." "nohz_balancer_kick(), v5.15" [0 0 1 1 1 1 1 1];
     NohzKickAsked "NOHZ_KICK_ASKED" "A CPU kicked for nohz balancing does not balance if a reschedule was requested in the meantime." "nohz_csd_func(), v5.18; not v6.13 and stable 6.1, 6.12" [1 1 1 0 1 1 0 0];
+    NohzKickTaken "NOHZ_KICK_TAKEN" "A kick for nohz balancing is taken over when its interrupt arrives, so that an earlier softirq of that CPU balances only for itself." "nohz_csd_func(), v5.8" [0 0 1 1 1 1 1 1];
     NohzWholeCore "NOHZ_WHOLE_CORE" "The CPU kicked for nohz balancing is on a wholly idle core, if there is one." "find_new_ilb(), v7.3" [0 0 0 0 0 0 0 0 1];
     MisfitIfLarger "MISFIT_IF_LARGER" "A misfit task counts in its group only if the destination is larger than all CPUs of the group." "update_sg_lb_stats(), v7.3" [0 0 0 0 0 0 0 0 1];
     AsymCoreGives "ASYM_CORE_GIVES" "Where CPUs differ in capacity, one whose core is shared or, with clusters, one of the same capacity may give its only task." "sched_balance_find_src_rq(), v7.3" [0 0 0 0 0 0 0 0 1];

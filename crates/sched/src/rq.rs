@@ -118,6 +118,8 @@ pub struct Rq {
     pub idle_balance: bool,
     /// What the CPU was interrupted to do for the idle ones.
     pub nohz_kick: NohzKick,
+    /// The same once the interrupt has arrived, for the softirq.
+    pub nohz_idle_balance: NohzKick,
     /// v4.13: past loads, each smoother than the one before.
     pub cpu_load: [u64; CPU_LOAD_IDX_MAX],
     /// v4.13: jiffy of their last update.
@@ -234,6 +236,7 @@ impl Rq {
             active_balance_llc: false,
             idle_balance: false,
             nohz_kick: NohzKick::default(),
+            nohz_idle_balance: NohzKick::default(),
             cpu_load: [0; CPU_LOAD_IDX_MAX],
             last_load_update_tick: 0,
             llc_counts: Vec::new(),

@@ -108,9 +108,11 @@ impl Sched {
     /// The softirq of a CPU that was kicked: passes for all idle CPUs. False if it was not
     /// kicked for the idle.
     ///
-    /// Kernel: nohz_idle_balance(), kernel/sched/fair.c, v6.12.
+    /// Kernel: nohz_idle_balance(), kernel/sched/fair.c, v6.12 and v5.5.
     pub fn nohz_idle_balance(&mut self, cpu: CpuId, idle: IdleType, now: Time) -> bool {
-        let kick = core::mem::take(&mut self.rqs[cpu].nohz_kick);
+        let taken = self.kernel.has(Feature::NohzKickTaken);
+        let rq = &mut self.rqs[cpu];
+        let kick = core::mem::take(if taken { &mut rq.nohz_idle_balance } else { &mut rq.nohz_kick });
         if !kick.any() || idle != IdleType::Idle {
             return false;
         }
@@ -327,7 +329,8 @@ mod tests {
                 sched.rqs[cpu].next_balance = jiffy + 20;
             }
             let kick = NohzKick { balance: true, stats: true, next: false };
-            (sched.rqs[CpuId(1)].nohz_kick, sched.rqs[CpuId(1)].idle_balance) = (kick, true);
+            sched.rqs[CpuId(1)].nohz_kick = kick;
+            assert!(sched.nohz_kicked(CpuId(1)));
             sched.run_rebalance_domains(CpuId(1), NOW);
             let after = sched.nohz_next_balance - jiffy;
             sched.rebalance_domains(CpuId(1), crate::IdleType::Idle, NOW);
@@ -397,6 +400,26 @@ mod tests {
             v4.13: 0[a* b] 1[c] 2[e] 3[d]
             v5.5: 0[a*] 1[] 2[b c d e] 3[]
             v5.18..v7.3: 0[a*] 1[e] 2[b c] 3[d]"#]]
+        .assert_eq(&by_kernel("", after));
+    }
+
+    #[test]
+    fn a_softirq_before_the_interrupt_arrives_serves_the_idle_ones_only_up_to_v5_7() {
+        let after = |kernel: &str| {
+            let mut drawn = settled(kernel, "1x1x4 | 0[a* b c d e ;util=1020] 1[] 2[] 3[]");
+            let sched = &mut drawn.sched;
+            let kicked = sched.trigger_load_balance(CpuId(0), NOW).nohz_kick.unwrap();
+            // None of its own domains is due.
+            let (jiffy, base) = (sched.jiffies(NOW), sched.domains.per_cpu[kicked].base.unwrap());
+            sched.domains.sd_mut(base).last_balance = jiffy;
+            sched.rqs[kicked].idle_balance = true;
+            sched.run_rebalance_domains(kicked, NOW);
+            queues(&drawn)
+        };
+        expect![[r#"
+            v4.13: 0[a* b c] 1[] 2[e] 3[d]
+            v5.5: 0[a*] 1[] 2[b c d e] 3[]
+            v5.18..v7.3: 0[a* b c d e] 1[] 2[] 3[]"#]]
         .assert_eq(&by_kernel("", after));
     }
 

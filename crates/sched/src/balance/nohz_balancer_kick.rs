@@ -148,13 +148,22 @@ impl Sched {
     /// Kernel: nohz_csd_func(), kernel/sched/core.c, v6.1, v6.12, v7.2; got_nohz_idle_kick() before v5.8.
     pub fn nohz_kicked(&mut self, cpu: CpuId) -> bool {
         let asked = self.kernel.has(Feature::NohzKickAsked) && self.rqs[cpu].need_resched.any();
-        let idle = self.idle_cpu(cpu) && !asked;
+        let taken = self.kernel.has(Feature::NohzKickTaken);
+        let idle = self.idle_cpu(cpu);
+        let balances = idle && !asked;
         let rq = &mut self.rqs[cpu];
-        rq.idle_balance = idle;
-        if !idle {
+        if taken {
+            rq.idle_balance = idle;
+            let kick = core::mem::take(&mut rq.nohz_kick);
+            if balances {
+                rq.nohz_idle_balance = kick;
+            }
+        } else if balances {
+            rq.idle_balance = true;
+        } else {
             rq.nohz_kick = NohzKick::default();
         }
-        idle
+        balances
     }
 }
 
