@@ -337,15 +337,25 @@ void lab_nice(int cpu, int id, int nice)
 }
 
 /* A forked task gets attributes of its own, as if the task that forked it had had them. reweight_entity() takes its
- * average off the queue, where a new one is not yet. */
+ * average off the queue, where a new one is not yet. Even if that is 0, dequeue_load_avg() cuts the sum of the queue to 32
+ * bits. */
+static struct sched_avg kept;
+
 void lab_forget_average(int id)
 {
-	memset(&lab_task(id)->se.avg, 0, sizeof(struct sched_avg));
+	struct sched_entity *se = &lab_task(id)->se;
+
+	kept = se->cfs_rq->avg;
+	memset(&se->avg, 0, sizeof se->avg);
 }
 
 void lab_begin_average(int id)
 {
-	init_entity_runnable_average(&lab_task(id)->se);
+	struct sched_entity *se = &lab_task(id)->se;
+
+	se->cfs_rq->avg.load_avg = kept.load_avg;
+	se->cfs_rq->avg.load_sum = kept.load_sum;
+	init_entity_runnable_average(se);
 }
 
 int lab_policy(int cpu, int id, int policy, int nice_or_prio, u64 runtime, u64 deadline, u64 period)
