@@ -553,6 +553,14 @@ static void set_heads_for_idle(int cpu, int heads, int pending)
 	cpu_rq(cpu)->ttwu_pending = heads || pending;
 }
 
+/* Whether there may be a core without tasks where a CPU searches; NULL if that is not known there. */
+static int *idle_cores_of(int cpu)
+{
+	struct sched_domain *searched = lab_searched(cpu);
+
+	return searched && searched->shared ? &searched->shared->has_idle_cores : NULL;
+}
+
 /* It has looked, and switched to its idle task. `pending`: its wake list has tasks. */
 static void at_idle(int cpu, int pending)
 {
@@ -619,7 +627,7 @@ enum { PREEMPTED, YIELDED, SLEEPS, SLEEPS_DEEP, EXITS };
 int lab_schedule(int cpu, int how, int pending)
 {
 	struct task_struct *p;
-	int delayed = 0;
+	int delayed = 0, *idle_cores = idle_cores_of(cpu), had_idle_cores = idle_cores && *idle_cores;
 
 	lab_rcu_flush();
 	spins = 0;
@@ -627,6 +635,9 @@ int lab_schedule(int cpu, int how, int pending)
 	in_passes = false;
 	passes_ns = moved = 0;
 	p = lab_current;
+	/* Work came while it looked for some: it was never idle, as at the end of newidle_balance(). */
+	if (lab_heads_for_idle[cpu] && cpu_rq(cpu)->nr_running)
+		cpu_rq(cpu)->idle_stamp = 0;
 	if (is_idle_task(p)) {
 		lab_tick_stopped[cpu] = lab_tick_stopped[cpu] && !cpu_rq(cpu)->nr_running;
 		schedule_idle();
@@ -644,8 +655,12 @@ int lab_schedule(int cpu, int how, int pending)
 	lab_idles();
 	if (!is_idle_task(lab_current))
 		set_heads_for_idle(cpu, 0, pending);
-	else if (!is_idle_task(p))
+	else if (!is_idle_task(p)) {
 		set_heads_for_idle(cpu, 1, pending);
+		/* Its core is known to be idle from the switch on. */
+		if (idle_cores)
+			*idle_cores = had_idle_cores;
+	}
 	if (p != lab_current && (how == SLEEPS || how == SLEEPS_DEEP)) {
 #if AT_LEAST(6, 12)
 		delayed = p->se.sched_delayed;
@@ -718,6 +733,7 @@ void lab_read(int id, u64 *o)
 void lab_past_cpu(int cpu, u64 idle_stamp, u64 next_balance, u64 idle_scan, u64 balance_scan, int idle_cores)
 {
 	struct sched_domain *searched = lab_searched(cpu);
+	int *known = idle_cores_of(cpu);
 	struct rq *rq = cpu_rq(cpu);
 	struct sched_domain *llc = rcu_dereference_raw(per_cpu(sd_llc, cpu));
 	unsigned long flags;
@@ -734,8 +750,8 @@ void lab_past_cpu(int cpu, u64 idle_stamp, u64 next_balance, u64 idle_scan, u64 
 	if (llc && llc->shared)
 		llc->shared->nr_idle_scan = idle_scan;
 #endif
-	if (searched && searched->shared)
-		searched->shared->has_idle_cores = idle_cores;
+	if (known)
+		*known = idle_cores;
 }
 
 /* 0: there is no such domain. */
