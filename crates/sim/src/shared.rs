@@ -7,7 +7,7 @@
 //!
 //! A path is done at once and paid after, so a touch happens when what the CPU has to pay for before is paid.
 
-use schedlab_machine::{Machine, SharedLines, Took};
+use schedlab_machine::{Machine, Mechanism, SharedLines, Took};
 use schedlab_sched::{Access, Scheduler, Shared};
 use schedlab_topology::{CpuId, PerCpu};
 use schedlab_units::{TaskId, Time};
@@ -89,10 +89,12 @@ impl Places {
         };
         places.adapt(machine);
         places.lines.make(places.tasks_from());
+        let balance_cpu =
+            if machine.has(Mechanism::SearchCosts) { machine.cost.balance_cpu_ns.get() } else { 0 };
         for cpu in (0..nr_cpus).map(CpuId::from) {
             places.lines.give(cpu.index(), cpu);
             places.lines.give(nr_cpus + cpu.index(), cpu);
-            places.pass_cpu[cpu] = machine.cost.balance_cpu_ns.get();
+            places.pass_cpu[cpu] = balance_cpu;
         }
         places
     }

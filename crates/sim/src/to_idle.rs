@@ -106,12 +106,12 @@ impl<S: Scheduler> Engine<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use schedlab_machine::Machine;
+    use schedlab_machine::{Machine, Without};
     use schedlab_sched::Kernel;
     use schedlab_topology::CpuId;
     use schedlab_trace::{Event, Kind, Sink};
     use schedlab_units::{Duration, Pid, Time};
-    use schedlab_workload::{CpuList, Op, TaskSpec, WorkloadBuilder};
+    use schedlab_workload::{CpuList, Op, TaskSpec, Workload, WorkloadBuilder};
 
     use crate::Simulation;
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     /// A sleeper on CPU 0, two tasks bound to CPU 1, and one on CPU 2 that wakes a task of CPU 0, or none.
-    fn seen(kernel: &str, wakes: bool) -> Seen {
+    fn workload(wakes: bool) -> Workload {
         let mut w = WorkloadBuilder::new("test");
         let sem = w.sem("sem", 0);
         let run = |us| Op::Run { work: Duration::micros(us) };
@@ -175,7 +175,12 @@ mod tests {
             forever(&mut w, "wakes", 2, &[run(67), Op::SemPost { sem }]);
         }
         w.stop_after(Duration::millis(200));
-        let workload = w.finish().unwrap();
+        w.finish().unwrap()
+    }
+
+    /// What CPU 0 does there.
+    fn seen(kernel: &str, wakes: bool) -> Seen {
+        let workload = workload(wakes);
         let (machine, kernel) = (Machine::preset("1x1x16").unwrap(), Kernel::parse(kernel).unwrap());
         let mut seen = Seen::default();
         assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut seen).is_ok());
@@ -189,6 +194,37 @@ mod tests {
             assert!(seen.to_idle > 20 && seen.to_another == 0, "{kernel}");
             assert_eq!(seen.early, 0, "{kernel}");
         }
+    }
+
+    /// The longest time that the scheduler measured for its passes, ns.
+    #[derive(Default)]
+    struct Measured(i64);
+
+    impl Sink for Measured {
+        fn event(&mut self, event: &Event) {
+            if let Kind::Newidle(newidle) = &event.kind {
+                let cost = newidle.numbers.iter().find(|(name, _)| *name == "cost");
+                self.0 = self.0.max(cost.map_or(0, |(_, ns)| *ns));
+            }
+        }
+
+        fn wants_decisions(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn where_searching_costs_nothing_passes_take_no_time_from_the_first_on() {
+        let workload = workload(false);
+        let longest = |without: &str| {
+            let machine = Machine::preset("1x1x16").unwrap().without(Without::parse(without).unwrap());
+            let mut measured = Measured::default();
+            let kernel = Kernel::parse("v6.12").unwrap();
+            assert!(Simulation::new(&machine, &kernel, &workload).unwrap().run(&mut measured).is_ok());
+            measured.0
+        };
+        assert_eq!(longest("search-costs"), 0);
+        assert!(longest("smt") > 0);
     }
 
     #[test]
