@@ -1,5 +1,7 @@
 //! The context switch: which task leaves, which is picked, and how it takes over.
 
+use core::ops::ControlFlow;
+
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
@@ -32,6 +34,9 @@ pub struct Pick {
     /// This entity was picked but is asleep: it must leave its queue, and the pick must be repeated.
     pub delayed: Option<SeId>,
 }
+
+/// The fair class has no task.
+const NO_FAIR_TASK: Pick = Pick { next: Curr::Idle, reason: Reason::PickIdle, delayed: None };
 
 /// What a context switch did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,11 +210,10 @@ impl Sched {
     /// Kernel: __pick_next_task(), kernel/sched/core.c; pick_task_fair(), kernel/sched/fair.c, v6.12.
     pub fn choose_next(&mut self, cpu: CpuId) -> Pick {
         loop {
-            if self.bandwidth_used && !self.kernel.has(Feature::BandwidthPerTask) {
-                self.throttle_along_pick(cpu);
-            }
-            self.update_curr_levels(cpu);
-            let pick = self.pick_next_task(cpu);
+            let pick = match self.pick_higher_class(cpu) {
+                Some(task) => Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None },
+                None => self.charge_and_pick(cpu),
+            };
             let Some(se) = pick.delayed else { return pick };
             self.dequeue_delayed(se);
         }
@@ -227,38 +231,29 @@ impl Sched {
         self.dequeue_delayed(SeId(task.0));
     }
 
-    /// Charges the running entities from the root down as far as they are queued.
-    fn update_curr_levels(&mut self, cpu: CpuId) {
+    /// What a CPU runs next of the fair class. On the way down each level is charged before it is picked from, and not
+    /// earlier: a running entity whose slice is used up is no longer preferred, nor are those above it, which then have been
+    /// picked. The running entities of other levels are charged when they are put back.
+    ///
+    /// Queues without quota on the way are throttled, and the pick starts again. Up to v6.11 only queues that have a
+    /// running entity are checked. Queues of the running task that are not on the way are throttled when that task is put
+    /// back: up to v6.11 before the pick starts again, so that then all its levels are set.
+    ///
+    /// Kernel: pick_task_fair(), kernel/sched/fair.c, v6.12; pick_next_task_fair(), v6.1.
+    fn charge_and_pick(&mut self, cpu: CpuId) -> Pick {
+        let root = self.root_cfs_id(cpu);
         if self.is_flat() {
-            let root = self.root_cfs_id(cpu);
             if self.queued_curr(root).is_some() {
                 self.update_curr_line(root);
             }
-            return;
+            return self.pick_task_fair(cpu);
         }
-        let mut level = Some(self.root_cfs_id(cpu));
-        while let Some(cfs) = level {
-            let Some(curr) = self.queued_curr(cfs) else { return };
-            self.update_curr(cfs);
-            level = self.se(curr).my_q;
-        }
-    }
-
-    /// Throttles the queues without quota on the path of the pick, which then starts again. Up to v6.11 only queues
-    /// that have a running entity are checked. Queues of the running task that are not on the path of the pick are
-    /// throttled when that task is put back: up to v6.11 before the pick starts again, so that then all its levels are set.
-    ///
-    /// Kernel: pick_task_fair(), kernel/sched/fair.c, v6.12; pick_next_task_fair(), v6.1.
-    fn throttle_along_pick(&mut self, cpu: CpuId) {
-        if self.pick_higher_class(cpu).is_some() {
-            return;
-        }
-        let root = self.root_cfs_id(cpu);
+        let checks = self.bandwidth_used && !self.kernel.has(Feature::BandwidthPerTask);
         let asks_all = self.kernel.rules.bandwidth_at_pick != BandwidthAtPick::Never;
-        let mut level = root;
+        let (mut level, mut parted) = (root, None);
         while self.cfs(root).nr_queued > 0 {
             let queue = self.cfs(level);
-            let asked = asks_all || queue.curr.is_some();
+            let asked = checks && (asks_all || queue.curr.is_some());
             if self.queued_curr(level).is_some() {
                 self.update_curr(level);
             }
@@ -267,15 +262,15 @@ impl Sched {
                     self.put_prev(cpu);
                     self.rqs[cpu].put_back = true;
                 }
-                level = root;
+                (level, parted) = (root, None);
                 continue;
             }
-            let (chosen, _) = self.pick_entity(level);
-            match self.se(chosen).my_q {
-                Some(below) if !self.se(chosen).sched_delayed => level = below,
-                _ => return,
+            match self.pick_level(level, &mut parted) {
+                ControlFlow::Continue(below) => level = below,
+                ControlFlow::Break(pick) => return pick,
             }
         }
+        NO_FAIR_TASK
     }
 
     /// What a CPU runs next. Running entities must have been charged up to now.
@@ -298,25 +293,34 @@ impl Sched {
 
     #[inline]
     fn pick_task_fair(&self, cpu: CpuId) -> Pick {
-        let mut level = self.root_cfs_id(cpu);
+        let (mut level, mut parted) = (self.root_cfs_id(cpu), None);
         if self.cfs(level).nr_queued == 0 {
-            return Pick { next: Curr::Idle, reason: Reason::PickIdle, delayed: None };
+            return NO_FAIR_TASK;
         }
-        let mut parted = None;
         loop {
-            let (se, reason) = self.pick_entity(level);
-            if self.cfs(level).curr != Some(se) {
-                parted = parted.or(Some(reason));
+            match self.pick_level(level, &mut parted) {
+                ControlFlow::Continue(below) => level = below,
+                ControlFlow::Break(pick) => return pick,
             }
-            let reason = parted.unwrap_or(reason);
-            let entity = self.se(se);
-            if entity.sched_delayed {
-                return Pick { next: Curr::Idle, reason, delayed: Some(se) };
-            }
-            match entity.my_q {
-                Some(below) => level = below,
-                None => return Pick { next: Curr::Task(TaskId(se.0)), reason, delayed: None },
-            }
+        }
+    }
+
+    /// One level of a pick: leads to the queue below, or ends it. `parted` is the reason at the level where it left the
+    /// running task.
+    #[inline]
+    fn pick_level(&self, level: CfsRqId, parted: &mut Option<Reason>) -> ControlFlow<Pick, CfsRqId> {
+        let (se, reason) = self.pick_entity(level);
+        if self.cfs(level).curr != Some(se) {
+            *parted = parted.or(Some(reason));
+        }
+        let reason = parted.unwrap_or(reason);
+        let entity = self.se(se);
+        if entity.sched_delayed {
+            return ControlFlow::Break(Pick { next: Curr::Idle, reason, delayed: Some(se) });
+        }
+        match entity.my_q {
+            Some(below) => ControlFlow::Continue(below),
+            None => ControlFlow::Break(Pick { next: Curr::Task(TaskId(se.0)), reason, delayed: None }),
         }
     }
 
@@ -368,7 +372,7 @@ mod tests {
     use super::Deactivate;
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
-    use crate::{Curr, NICE_0_LOAD, NewTask, TaskState, TgId};
+    use crate::{Curr, NICE_0_LOAD, NewTask, SeId, TaskState, TgId};
 
     #[test]
     fn a_pick_that_throttles_sets_all_levels_or_those_that_differ() {
@@ -393,6 +397,42 @@ mod tests {
             v6.10..v7.2: limited, then free, next true
             v7.3: limited, then free, next false"#]]
         .assert_eq(&by_kernel("", next));
+    }
+
+    /// Group `g` is preferred, and so is `h` in it, whose slice is used up while that of `g` is not. `b` is owed as much as
+    /// `g` and has the earlier deadline.
+    #[test]
+    fn a_group_is_picked_as_preferred_before_the_slice_of_what_it_runs_is_checked() {
+        let next = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let g = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), lab.time());
+            let h = lab.sched.new_group(g, NICE_0_LOAD, CpuId(0), lab.time());
+            let b = SeId(lab.hog("b", 0).0);
+            for (name, tg) in [("also in g", g), ("a", h)] {
+                let task = lab.fork(name, 0, NewTask { tg, ..lab.spec() });
+                lab.sched.switch_to(CpuId(0), Curr::Task(task), lab.time());
+            }
+            let root = lab.sched.root_cfs_id(CpuId(0));
+            let [(queue, of_g), (_, of_h)] = [g, h].map(|tg| lab.sched.made_on_cpu(tg, CpuId(0)));
+            let preferred = |se: Option<SeId>| se.filter(|_| !lab.sched.is_flat());
+            let (of_g, of_h) = (preferred(of_g), preferred(of_h));
+            (lab.sched.cfs_mut(root).next, lab.sched.cfs_mut(queue).next) = (of_g, of_h);
+            let (Some(of_g), Some(of_h)) = (of_g, of_h) else { return "-".to_string() };
+            let ran = MS / 2;
+            let entity = lab.sched.se_mut(of_h);
+            entity.deadline = entity.vruntime + ran;
+            let meets = lab.sched.se(of_g).vruntime + ran;
+            lab.sched.set_virtual_time(b, meets, meets + 1);
+            lab.now += ran;
+            lab.sched.schedule(CpuId(0), Deactivate::Preempted, lab.time());
+            alloc::format!("{}, {} is preferred", lab.running(0), lab.sched.cfs(root).next.is_some())
+        };
+        expect![[r#"
+            v4.13..v5.5: a, false is preferred
+            v5.18..v6.3: a, true is preferred
+            v6.10..v7.2: also in g, false is preferred
+            v7.3: -"#]]
+        .assert_eq(&by_kernel("+NEXT_BUDDY+NO_RUN_TO_PARITY", next));
     }
 
     #[test]
