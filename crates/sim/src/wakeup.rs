@@ -181,10 +181,11 @@ impl<S: Scheduler> Engine<'_, S> {
         if !self.sched.has_wake_list(cpu) {
             return;
         }
+        // A kernel tree queues them all at once.
+        let mut pending = self.pending(cpu);
         let woken = self.sched.wake_list_in_turn(cpu, self.now);
         self.touch(cpu, Shared::WakeList(cpu), Access::Write, 0);
         for &task in &woken {
-            let pending = self.pending(cpu);
             if self.sched.task(task).on_cpu {
                 // This CPU has switched away from it, or it would not be here.
                 self.sched.finish_task_switch(task);
@@ -197,6 +198,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.take_time(cpu, self.paths.wake_list);
             self.touch(cpu, Shared::Rq(cpu), Access::Lock, self.paths.activate);
             self.effects(cpu, Context::Hardirq);
+            pending = self.pending(cpu);
         }
     }
 }
