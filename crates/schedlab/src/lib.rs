@@ -101,4 +101,4 @@ pub use scenario::{
     Expect, Files, NoFiles, Overrides, Row, Scenario, What, check_runs, parse_duration, parse_limit,
 };
 pub use setting::Setting;
-pub use unpriced::{unpriced, unpriced_of};
+pub use unpriced::{hides_a_difference, unpriced};

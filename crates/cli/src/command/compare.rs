@@ -230,9 +230,8 @@ fn options(args: &Compare) -> Result<Options, Error> {
 /// Where a column differs from the first in something that has no price, times and rates that do not differ are not
 /// known.
 fn not_priced(experiment: &Experiment, comparison: &mut Comparison, takes_time: impl Fn(&str) -> bool) {
-    for (column, lines) in schedlab::unpriced_of(experiment).iter().enumerate() {
-        let metrics =
-            comparison.metrics.iter_mut().filter(|metric| !lines.is_empty() && takes_time(&metric.name));
+    for (column, hides) in schedlab::hides_a_difference(experiment).into_iter().enumerate() {
+        let metrics = comparison.metrics.iter_mut().filter(|metric| hides && takes_time(&metric.name));
         for cell in metrics.flat_map(|metric| &mut metric.rows).filter_map(|row| row.cells.get_mut(column)) {
             if cell.verdict == Verdict::NoDifference {
                 cell.verdict = Verdict::NotPriced;
