@@ -34,6 +34,14 @@ pub fn code(kernel: &Kernel) -> Option<String> {
     Some(kernels::of(&kernel.name)?.code())
 }
 
+/// The first two numbers of a kernel's release, whether rules or a tree decide: 6 and 12.
+pub fn release(kernel: &Kernel) -> Option<(u32, u32)> {
+    match kernels::of(&kernel.name).map(|tree| tree.release()) {
+        Some([version, patch, _]) => Some((version, patch)),
+        None => Kernel::version(&kernel.name),
+    }
+}
+
 /// The kernel string of our rules nearest to a tree, if a tree decides.
 pub fn nearest(kernel: &Kernel) -> Option<String> {
     Some(kernels::of(&kernel.name)?.nearest().name.clone())

@@ -21,6 +21,7 @@ pub const PREFIX: &str = "tree:";
 #[derive(Debug)]
 pub struct TreeKernel {
     library: Library,
+    release: [u32; 3],
     nearest: Kernel,
     features: Vec<(String, bool)>,
     tunables: Vec<&'static str>,
@@ -84,6 +85,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
     let library = Library::load(&built).map_err(|error| error.to_string())?;
     let tree = Arc::new(TreeKernel {
         library,
+        release: tree.numbers(),
         nearest: nearest.clone(),
         features,
         tunables,
@@ -119,6 +121,11 @@ impl TreeKernel {
         )?;
         sched.followed = self.followed.clone();
         Ok(sched)
+    }
+
+    /// The numbers of its release: 6, 12, 117.
+    pub fn release(&self) -> [u32; 3] {
+        self.release
     }
 
     /// How far our rules followed in the last explained run.

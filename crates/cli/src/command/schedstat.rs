@@ -80,7 +80,7 @@ fn simulated(args: &Stats, name: &str) -> Result<(Version, SchedStat), Error> {
 }
 
 fn version_of(kernel: &Kernel) -> Version {
-    Version::of_release(Kernel::version(&kernel.name).unwrap_or((0, 0)))
+    Version::of_release(schedlab::kernels::release(kernel).unwrap_or((0, 0)))
 }
 
 fn fold(topology: Option<&Topology>, kernel: &Kernel) -> SchedStatFold {

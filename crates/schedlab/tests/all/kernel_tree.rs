@@ -1,7 +1,7 @@
 //! Kernel strings that name a tree. Tests that need a tree run if `SCHEDLAB_TREE` names one; otherwise they say that they
 //! were skipped. They pass with Linux 6.12, and the one of lazy preemption needs 7.2 or 7.3.
 
-use schedlab::kernels::{followed, kernel, rules};
+use schedlab::kernels::{followed, kernel, release, rules};
 use schedlab::machine::Without;
 use schedlab::parting::parting;
 use schedlab::sched::Kernel;
@@ -72,6 +72,8 @@ fn our_rules_follow_a_tree_and_say_where_it_differs() {
         return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
     };
     let scenario = scenario();
+    let numbers = release(&kernel(&format!("tree:{dir}"), &mut |_| {}).unwrap());
+    assert!(numbers.is_some_and(|(version, _)| version >= 5), "{numbers:?}");
     let trees = ["", "+NO_TTWU_QUEUE"].map(|part| kernel(&format!("tree:{dir}{part}"), &mut |_| {}).unwrap());
     let found = parting(&scenario, &scenario.rows[0], [&trees[0], &trees[1]]).unwrap().unwrap();
     assert!(found.same > 0 && !found.state.is_empty(), "{found:?}");
