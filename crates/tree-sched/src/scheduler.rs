@@ -577,8 +577,11 @@ impl Scheduler for TreeSched {
         self.library.balance(cpu);
         self.told(cpu, cause, Call::Other);
         self.moved_as(cpu, before, ours.map(|(_, moved)| moved), now);
+        // If no domain was due, nothing was examined.
         let (examined, moved) = (self.told.scanned, self.told.moved);
-        self.effects.push(Effect::Balanced { cpu, examined, moved });
+        if examined > 0 {
+            self.effects.push(Effect::Balanced { cpu, examined, moved });
+        }
     }
     fn active_balance(&mut self, cpu: CpuId, to: CpuId, now: Time) {
         self.at(now);
