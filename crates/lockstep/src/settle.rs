@@ -213,9 +213,11 @@ impl Pair {
                     Effect::StartPeriodTimer { tg, at } => self.timers.set(at, Timer::Period(tg)),
                     Effect::StartSlackTimer { tg, at } => self.timers.set(at, Timer::Slack(tg)),
                     Effect::StartRtPeriodTimer { at } => self.timers.set(at, Timer::Rt),
-                    Effect::StartDlTimer { task, at } => self.timers.set(at, Timer::Deadline(task)),
-                    Effect::StartDlInactiveTimer { task, at } => {
-                        self.timers.set(at, Timer::Inactive(task));
+                    Effect::StartDlTimer { task, after } => {
+                        self.timers.set(self.now + after, Timer::Deadline(task));
+                    }
+                    Effect::StartDlInactiveTimer { task, after } => {
+                        self.timers.set(self.now + after, Timer::Inactive(task));
                     }
                     _ => {}
                 }

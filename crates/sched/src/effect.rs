@@ -134,15 +134,15 @@ pub enum Effect {
     StartDlTimer {
         /// Task.
         task: TaskId,
-        /// When it is replenished, ns.
-        at: u64,
+        /// It is replenished in so many ns, whatever the clock of its CPU shows.
+        after: u64,
     },
     /// A deadline task sleeps or has left its class: at this time its bandwidth is released
     /// ([`crate::Sched::dl_inactive_timer`]).
     StartDlInactiveTimer {
         /// Task.
         task: TaskId,
-        /// When it expires, ns.
-        at: u64,
+        /// It expires in so many ns, whatever the clock of its CPU shows.
+        after: u64,
     },
 }

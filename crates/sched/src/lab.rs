@@ -184,8 +184,10 @@ impl Lab {
                 Effect::StartPeriodTimer { tg, at } => (at, Timer::Period(tg)),
                 Effect::StartSlackTimer { tg, at } => (at, Timer::Slack(tg)),
                 Effect::StartRtPeriodTimer { at } => (at, Timer::RtPeriod),
-                Effect::StartDlTimer { task, at } => (at, Timer::Dl(task)),
-                Effect::StartDlInactiveTimer { task, at } => (at, Timer::DlInactive(task)),
+                Effect::StartDlTimer { task, after } => (self.time().0 + after, Timer::Dl(task)),
+                Effect::StartDlInactiveTimer { task, after } => {
+                    (self.time().0 + after, Timer::DlInactive(task))
+                }
                 _ => continue,
             };
             self.timers.insert((at, timer), ());

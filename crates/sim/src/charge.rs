@@ -4,7 +4,7 @@
 
 use schedlab_sched::{Access, Effect, MigrationCause, Scheduler, Shared};
 use schedlab_topology::CpuId;
-use schedlab_units::Time;
+use schedlab_units::{Duration, Time};
 
 use crate::emit::Context;
 use crate::engine::Engine;
@@ -105,11 +105,11 @@ impl<S: Scheduler> Engine<'_, S> {
             Effect::StartRtPeriodTimer { at } => {
                 self.queue.push(self.not_before(at), Event::RtPeriod { cpu: by })
             }
-            Effect::StartDlTimer { task, at } => {
-                self.queue.push(self.not_before(at), Event::Replenish { task })
+            Effect::StartDlTimer { task, after } => {
+                self.queue.push(self.now + Duration(after), Event::Replenish { task })
             }
-            Effect::StartDlInactiveTimer { task, at } => {
-                self.queue.push(self.not_before(at), Event::DlInactive { task })
+            Effect::StartDlInactiveTimer { task, after } => {
+                self.queue.push(self.now + Duration(after), Event::DlInactive { task })
             }
         }
     }

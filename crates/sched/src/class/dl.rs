@@ -246,7 +246,7 @@ impl Sched {
             return false;
         }
         if !core::mem::replace(&mut self.task_mut(task).dl_timer_queued, true) {
-            self.effects.push(Effect::StartDlTimer { task, at: now + ahead.max(0) as u64 });
+            self.effects.push(Effect::StartDlTimer { task, after: ahead.max(0) as u64 });
         }
         true
     }

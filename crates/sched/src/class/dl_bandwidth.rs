@@ -24,10 +24,11 @@ impl Sched {
             }
             return;
         }
-        let at = self.rqs[cpu].clock + zero_lag as u64;
+        let after = zero_lag as u64;
+        let at = self.rqs[cpu].clock + after;
         let entry = self.task_mut(task);
         (entry.dl_non_contending, entry.dl_inactive_at) = (true, Some(at));
-        self.effects.push(Effect::StartDlInactiveTimer { task, at });
+        self.effects.push(Effect::StartDlInactiveTimer { task, after });
     }
 
     /// Kernel: task_contending(), kernel/sched/deadline.c, v6.12.
