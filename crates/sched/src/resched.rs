@@ -12,7 +12,8 @@ impl Sched {
     pub fn resched_curr(&mut self, cpu: CpuId, lazy: bool) {
         let rq = &mut self.rqs[cpu];
         let lazy = lazy && rq.curr != Curr::Idle;
-        if rq.need_resched.full || lazy && rq.need_resched.lazy {
+        // The stopper that a pass woke has requested a switch, which is set once it is queued.
+        if rq.need_resched.full || lazy && (rq.need_resched.lazy || rq.stop_asked) {
             return;
         }
         if lazy {

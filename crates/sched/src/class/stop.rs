@@ -71,6 +71,21 @@ mod tests {
         .assert_eq(&found);
     }
 
+    /// The pass goes on to a task whose dequeue uses up the slice of the running one.
+    #[test]
+    fn a_cpu_whose_stopper_was_woken_is_not_asked_lazily() {
+        let mut lab = Lab::new("v7.2+preempt=lazy", "1x1x2").without_ticks();
+        lab.hog("runs", 1);
+        for (asked, lazily) in [(true, false), (false, true)] {
+            if asked {
+                lab.sched.stopper_asked(CpuId(0), CpuId(1));
+            }
+            lab.sched.rqs[CpuId(1)].stop_asked = asked;
+            lab.sched.resched_fair(CpuId(1));
+            assert_eq!(lab.sched.rqs[CpuId(1)].need_resched.lazy, lazily);
+        }
+    }
+
     /// A fair task arrives after a pass has woken the stopper, which preempts the running task anyway.
     #[test]
     fn a_task_that_arrives_behind_a_stopper_is_compared_with_the_running_one_up_to_v6_12() {
