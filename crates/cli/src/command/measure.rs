@@ -178,7 +178,7 @@ impl Host {
             "cost",
             "call_spread_permille",
             spread,
-            "calls on a pipe, the mean over the quickest tenth",
+            "calls on a pipe, their standard deviation without the longest thousandth",
         );
         self.lines()?;
         self.memory()?;
