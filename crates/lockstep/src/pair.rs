@@ -252,7 +252,7 @@ impl Pair {
             Operation::Policy { cpu, task, policy } if self.lives(*task) => {
                 let (ours, theirs) = self.tasks[*task];
                 let entry = self.sched.task(ours);
-                let (number, prio, mut parameters) = numbers(*policy, entry.nice);
+                let (number, prio, mut parameters) = policy_number(*policy, entry.nice);
                 // sched_setscheduler(2) hands on the slice that the task has requested.
                 if entry.se.custom_slice && matches!(policy, Policy::Normal | Policy::Batch) {
                     parameters[0] = entry.se.slice;
@@ -310,7 +310,7 @@ impl Pair {
                 let (ours, theirs) = self.tasks[*task];
                 let entry = self.sched.task(ours);
                 let fair = matches!(entry.policy, Policy::Normal | Policy::Batch);
-                let (number, nice, mut parameters) = numbers(entry.policy, entry.nice);
+                let (number, nice, mut parameters) = policy_number(entry.policy, entry.nice);
                 parameters[0] = *slice;
                 // Kernels without slices have nothing that a call could change.
                 let asks = fair && self.sched.kernel.has(Feature::CustomSlice);
@@ -656,7 +656,7 @@ fn begin_as(sched: &mut Sched, cpu: CpuId, state: &CpuState) {
 }
 
 /// The kernel's number of a policy, its nice value or priority, and the DEADLINE parameters.
-fn numbers(policy: Policy, nice: i8) -> (u32, i32, [u64; 3]) {
+pub fn policy_number(policy: Policy, nice: i8) -> (u32, i32, [u64; 3]) {
     match policy {
         Policy::Normal => (0, nice.into(), [0; 3]),
         Policy::Fifo(prio) => (1, prio.into(), [0; 3]),

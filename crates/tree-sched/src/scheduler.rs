@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use schedlab_kernel_tree::{GroupId, How, OfDomain};
+use schedlab_lockstep::policy_number;
 use schedlab_sched::{
     BalanceDecision, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately, Looked,
     MigrationCause, NeedResched, NewTask, Newidle, PassedOver, Placement, Policy, PreemptDecision, Sched,
@@ -13,19 +14,6 @@ use schedlab_units::{Duration, TaskId, Time};
 
 use crate::told::{Call, TIMERS};
 use crate::{Followed, TreeSched, number};
-
-/// The kernel's number of a policy, with its nice value or priority.
-fn policy_number(policy: Policy, nice: i8) -> (u32, i32, [u64; 3]) {
-    match policy {
-        Policy::Normal => (0, nice.into(), [0; 3]),
-        Policy::Fifo(priority) => (1, priority.into(), [0; 3]),
-        Policy::Rr(priority) => (2, priority.into(), [0; 3]),
-        Policy::Batch => (3, nice.into(), [0; 3]),
-        Policy::Idle => (5, nice.into(), [0; 3]),
-        Policy::Deadline { runtime, deadline, period } => (6, 0, [runtime, deadline, period]),
-        Policy::Stop => unreachable!("the library has its own stoppers"),
-    }
-}
 
 /// Whether a wake-up by this path only concerns the placement. Whether the waker waits for the CPU that the task leaves
 /// is a matter of timing, and our rules can take over either case.
