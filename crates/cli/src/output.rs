@@ -237,7 +237,6 @@ pub fn refuse_input(output: Option<&Path>, inputs: &[&Path]) -> Result<(), Error
     Ok(())
 }
 
-/// Writes a regular file, or writes to a pipe or device of that name.
 /// Checks, before work that takes long, that a result can be written to a file.
 pub fn check(path: &Path) -> Result<(), Error> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -248,6 +247,7 @@ pub fn check(path: &Path) -> Result<(), Error> {
     .map_err(|error| Error::file(path, &error))
 }
 
+/// Writes a regular file, or writes to a pipe or device of that name.
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let result = match std::fs::metadata(path) {
         // Moving a file there would replace the device itself.

@@ -228,8 +228,6 @@ impl<S: Scheduler> Engine<'_, S> {
         let runs = self.curr(cpu) == Some(task);
         if runs {
             self.advance(cpu);
-        }
-        if runs {
             // The line of what it spun on comes to it.
             let entry = &mut self.cpus[cpu];
             entry.account.charge_within(Part::Lines, Work::nanos(notice).time_at(entry.rate));

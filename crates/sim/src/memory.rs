@@ -139,12 +139,10 @@ struct PageScan {
 }
 
 impl PageScan {
-    const DELAY: Duration = PAGES_FOLLOW;
-
     /// How many bytes of a region it has passed by now, in all its rounds; `before` bytes lie
     /// ahead of the region, `all` in the process.
     fn passed(&self, now: Time, mbps: u64, before: u64, bytes: u64, all: u64) -> u64 {
-        let since = self.first_page.map_or(0, |first| now.since(first + PageScan::DELAY).0);
+        let since = self.first_page.map_or(0, |first| now.since(first + PAGES_FOLLOW).0);
         let way = (u128::from(since) * u128::from(mbps) / 1000) as u64;
         let (rounds, rest) = (way / all.max(1), way % all.max(1));
         rounds * bytes + rest.saturating_sub(before).min(bytes)
