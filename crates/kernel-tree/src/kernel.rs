@@ -67,6 +67,17 @@ pub struct Kernel {
     pub(crate) tasks: u32,
 }
 
+/// What a waker says about a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeFlag {
+    /// Nothing.
+    None = 0,
+    /// It will sleep soon (`WF_SYNC`).
+    Sync = 1,
+    /// The task is to come to its CPU (`WF_CURRENT_CPU`, from 6.6 on; nothing before).
+    CurrentCpu = 2,
+}
+
 impl Kernel {
     pub(crate) fn new(raw: Raw, cpus: usize) -> Kernel {
         Kernel { raw, cpus, tasks: 0 }
@@ -140,17 +151,9 @@ impl Kernel {
         self.cpu(self.raw.lab_wake_new(self.at(cpu), task.0 as c_int))
     }
 
-    /// `try_to_wake_up()` with `WF_SYNC` or `WF_CURRENT_CPU`, if the tree has that; returns the CPU of the task, or `None` if it was
-    /// awake.
-    pub fn wake(
-        &mut self,
-        cpu: CpuId,
-        task: KernelTask,
-        [sync, current_cpu]: [bool; 2],
-        in_irq: bool,
-    ) -> Option<CpuId> {
-        let flags = c_int::from(sync) | c_int::from(current_cpu) << 1;
-        let to = self.raw.lab_wake(self.at(cpu), task.0 as c_int, flags, in_irq.into());
+    /// `try_to_wake_up()`; returns the CPU of the task, or `None` if it was awake.
+    pub fn wake(&mut self, cpu: CpuId, task: KernelTask, flag: WakeFlag, in_irq: bool) -> Option<CpuId> {
+        let to = self.raw.lab_wake(self.at(cpu), task.0 as c_int, flag as c_int, in_irq.into());
         (to >= 0).then(|| self.cpu(to))
     }
 

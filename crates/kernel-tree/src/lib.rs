@@ -50,7 +50,7 @@ pub use cache::{Built, Cache, Kept};
 pub use engine::{Event, How, OfDomain, Read};
 pub use error::Error;
 pub use fault::{Fault, guarded};
-pub use kernel::{Curr, GroupId, Kernel, KernelTask, Pending};
+pub use kernel::{Curr, GroupId, Kernel, KernelTask, Pending, WakeFlag};
 pub use library::Library;
 pub use raw::{ATOMICS, Prices};
 pub use state::{CpuState, DomainState, GroupState, ProcessState, TaskState};

@@ -1,10 +1,11 @@
 //! Draws the next operation of a run.
 
+use schedlab_kernel_tree::WakeFlag;
 use schedlab_sched::Policy;
 use schedlab_topology::{CpuId, CpuMask};
 
 use crate::random::Random;
-use crate::{Loads, Operation, Pair, WakeFlag};
+use crate::{Loads, Operation, Pair};
 
 /// Number of groups in a run.
 const GROUPS: usize = 4;

@@ -22,7 +22,7 @@ pub use compare::Difference;
 pub use identify::{CannotIdentify, Identified, Length, identify};
 pub use load::{LOADS, Loads};
 pub use nearest::{nearest, prepared};
-pub use operation::{Operation, Operations, WakeFlag};
+pub use operation::{Operation, Operations};
 pub use pair::{Counts, Pair, policy_number};
 pub use run::{Ended, Plan, run};
 pub use shrink::shrink;

@@ -5,22 +5,12 @@
 
 use std::fmt;
 
+use schedlab_kernel_tree::WakeFlag;
 use schedlab_sched::Policy;
 use schedlab_topology::{CpuId, CpuMask};
 
 /// A run.
 pub type Operations = Vec<Operation>;
-
-/// What a waker says about a wake-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WakeFlag {
-    /// Nothing.
-    None,
-    /// It will sleep soon (`WF_SYNC`).
-    Sync,
-    /// The task is to come to its CPU (`WF_CURRENT_CPU`, from 6.6 on; nothing before).
-    CurrentCpu,
-}
 
 /// One action of a CPU, in the context of the task running there. Tasks and groups are numbered in the order of their
 /// creation.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use schedlab_kernel_tree::{CpuState, GroupId, Kernel, KernelTask};
+use schedlab_kernel_tree::{CpuState, GroupId, Kernel, KernelTask, WakeFlag};
 use schedlab_sched::{
     AvgReference, Curr, Deactivate, FairPolicy, Feature, MigrationCause, NewTask, Policy, Sched, TaskState,
     TgId, Took, WakePath, Wakeup,
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::settle::StopperWork;
 use crate::timers::Timers;
-use crate::{Difference, Operation, WakeFlag};
+use crate::{Difference, Operation};
 
 /// The length of a tick, ns: libraries are built for 250 Hz.
 pub(crate) const TICK: u64 = 4_000_000;
@@ -423,7 +423,7 @@ impl Pair {
         let (sync, current_cpu) = (flag == WakeFlag::Sync, flag == WakeFlag::CurrentCpu);
         let wakeup = Wakeup { task: ours, waker, this_cpu: cpu, sync, in_task: !in_irq, current_cpu };
         let decided = self.sched.decide_wakeup(&wakeup, now, None);
-        let Some(to) = self.kernel.wake(cpu, theirs, [sync, current_cpu], in_irq) else {
+        let Some(to) = self.kernel.wake(cpu, theirs, flag, in_irq) else {
             let (awake, asleep) = ("awake".to_string(), "asleep".to_string());
             self.differs(&format!("CPU {} wakes t{task}", cpu.0), "state", format!("t{task}"), awake, asleep);
             return false;

@@ -314,8 +314,8 @@ impl Scenario {
                     self.rows.iter().map(|r| r.key.as_str()).filter(|key| !key.is_empty()).collect();
                 return say(match rows.as_slice() {
                     [] => format!(
-                        "there is no row \"{row}\", as the workload has one value, not a list: leave out `row`, or keep the \
-                         list and run one of its rows with --row"
+                        "there is no row \"{row}\", as the workload has one value, not a list: leave out `row`, or keep a \
+                         list: `--rows PATH=VALUE,..` sets one, and `run --row` runs one of its rows"
                     ),
                     rows => format!("there is no row \"{row}\"; the rows are {}", rows.join(", ")),
                 });

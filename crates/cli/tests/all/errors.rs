@@ -359,7 +359,7 @@ fn values_that_cannot_be() {
             with("", "[[expect]]\nrow = 1\nmetric = \"s\"\nchange = [0.1, 0.2]\n"),
             &["run", "s.toml"],
             expect![[r#"
-                schedlab: s.toml:10: there is no row "1", as the workload has one value, not a list: leave out `row`, or keep the list and run one of its rows with --row
+                schedlab: s.toml:10: there is no row "1", as the workload has one value, not a list: leave out `row`, or keep a list: `--rows PATH=VALUE,..` sets one, and `run --row` runs one of its rows
             "#]],
         ),
         (
