@@ -439,13 +439,19 @@ impl Scheduler for TreeSched {
     }
     fn wake_list_in_turn(&mut self, cpu: CpuId, now: Time) -> Vec<TaskId> {
         self.at(now);
+        let woken = std::mem::take(&mut self.of_mut(cpu).wake_list);
+        for &task in &woken {
+            if self.tasks[task.index()].on_cpu {
+                // This CPU has switched away from it, or it would not be here.
+                self.finish_task_switch(task);
+            }
+        }
         self.library.ipi(cpu);
         self.told(cpu, MigrationCause::Push, Call::Other);
         if self.library.pending(cpu).softirq() {
             // The same interrupt requested nohz balancing.
             self.effects.push(Effect::NohzKick { cpu });
         }
-        let woken = std::mem::take(&mut self.of_mut(cpu).wake_list);
         for &task in &woken {
             self.sync(task);
         }

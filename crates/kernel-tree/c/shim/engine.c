@@ -588,17 +588,15 @@ int lab_wake_of(int cpu, int id, int flags, int in_irq, int pending)
 	return to;
 }
 
+/* The scheduler spins: a waker waits until the wakee's CPU has switched. No other spin has an end. */
 void lab_relax(void)
 {
-	int cpu;
+	int cpu = waking ? task_cpu(waking) : 0;
 
-	for (cpu = 0; cpu < lab_machine.cpus; cpu++) {
-		if (!leaving[cpu] || (waking && leaving[cpu] != waking))
-			continue;
-		leaving[cpu]->on_cpu = 0;
+	if (waking && leaving[cpu] == waking) {
+		waking->on_cpu = 0;
 		leaving[cpu] = 0;
-		if (waking)
-			at_idle(cpu, waking_pending);
+		at_idle(cpu, waking_pending);
 	}
 	if (++spins > 1000000)
 		lab_fatal(__builtin_return_address(0), "the scheduler spins on CPU %d for what nobody does", lab_cpu);
