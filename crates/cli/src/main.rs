@@ -67,6 +67,14 @@ pub fn cancel(on: bool) {
 }
 
 fn run(arguments: &Arguments) -> Result<error::Status, error::Error> {
+    let result = execute(arguments);
+    for warning in schedlab::kernels::take_warnings() {
+        say!("{warning}");
+    }
+    result
+}
+
+fn execute(arguments: &Arguments) -> Result<error::Status, error::Error> {
     match &arguments.verb {
         Verb::Compare(args) => command::compare::compare(args),
         Verb::Run(args) => command::compare::run(args),

@@ -69,6 +69,11 @@ pub fn followed(kernel: &Kernel) -> Option<Followed> {
     Some(kernels::of(&kernel.name)?.followed())
 }
 
+/// What trees have warned about since the last call, as sentences.
+pub fn take_warnings() -> Vec<String> {
+    kernels::take_warnings()
+}
+
 /// The functions, structures and macros that the patches of a tree change.
 pub fn changes(kernel: &Kernel) -> Vec<String> {
     kernels::of(&kernel.name).map(|tree| tree.changes().to_vec()).unwrap_or_default()

@@ -12,7 +12,7 @@ use schedlab_sched::{Kernel, Took, Tunables};
 use schedlab_topology::Topology;
 
 use crate::source::{Parts, Source};
-use crate::{Followed, Followers, TreeSched, tunables};
+use crate::{Followed, Followers, TreeSched, Warned, tunables};
 
 /// Prefix of such a string.
 pub const PREFIX: &str = "tree:";
@@ -26,6 +26,7 @@ pub struct TreeKernel {
     features: Vec<(String, bool)>,
     tunables: Vec<&'static str>,
     followed: Followers,
+    warned: Warned,
     changes: Vec<String>,
 }
 
@@ -90,6 +91,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
         features,
         tunables,
         followed: Followers::default(),
+        warned: Warned::default(),
         changes: source.changes().to_vec(),
     });
     OPEN.lock().expect("nobody fails here").insert(text.to_string(), tree);
@@ -102,6 +104,24 @@ pub fn of(name: &str) -> Option<Arc<TreeKernel>> {
         return None;
     }
     OPEN.lock().expect("nobody fails here").get(name).cloned()
+}
+
+/// What the trees that were opened have warned about since the last call: a sentence for each tree and place.
+pub fn take_warnings() -> Vec<String> {
+    let open = OPEN.lock().expect("nobody fails here");
+    let taken = open.iter().map(|(name, tree)| {
+        let warned = std::mem::take(&mut *tree.warned.lock().expect("nobody fails here"));
+        (name, warned)
+    });
+    let sentence = |name: &String, place: &String, runs: u64| {
+        let runs = if runs == 1 { "one run".to_string() } else { format!("{runs} runs") };
+        format!("{name}: a WARN() of the kernel at {place}, the first in {runs}")
+    };
+    taken
+        .flat_map(|(name, warned)| {
+            warned.iter().map(|(place, &runs)| sentence(name, place, runs)).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 impl TreeKernel {
@@ -120,6 +140,7 @@ impl TreeKernel {
             seed,
         )?;
         sched.followed = self.followed.clone();
+        sched.warned = self.warned.clone();
         Ok(sched)
     }
 

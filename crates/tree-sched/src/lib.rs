@@ -57,6 +57,17 @@ pub struct TreeSched {
     /// The library's numbers of processes, by the engine's; none without cache-aware balancing, which alone reads them.
     processes: Option<BTreeMap<u32, u32>>,
     heart: Heart,
+    warned: Warned,
+}
+
+impl Drop for TreeSched {
+    /// The run is over: its warnings outlive it.
+    fn drop(&mut self) {
+        let (count, first) = self.library.warnings();
+        if count > 0 {
+            *self.warned.lock().expect("nobody fails here").entry(first).or_default() += 1;
+        }
+    }
 }
 
 /// What the library charges its own work with.
@@ -73,6 +84,9 @@ fn prices(took: &Took) -> Prices {
 
 /// How far our rules followed, for owners of the tree.
 type Followers = Arc<Mutex<Followed>>;
+
+/// File and line of the first `WARN()` of each run that had one, and in how many runs it was the first.
+type Warned = Arc<Mutex<BTreeMap<String, u64>>>;
 
 /// The CPU state that the engine reads, and the known state of its timers.
 #[derive(Clone, Debug)]
@@ -153,6 +167,7 @@ impl TreeSched {
             bandwidth_used: false,
             processes: sched_cache.then(BTreeMap::new),
             heart: Heart::default(),
+            warned: Warned::default(),
             rules,
         })
     }

@@ -1,7 +1,7 @@
 //! Kernel strings that name a tree. Tests that need a tree run if `SCHEDLAB_TREE` names one; otherwise they say that they
 //! were skipped. They pass with Linux 6.12, and the one of lazy preemption needs 7.2 or 7.3.
 
-use schedlab::kernels::{followed, kernel, release, rules};
+use schedlab::kernels::{followed, kernel, release, rules, take_warnings};
 use schedlab::machine::Without;
 use schedlab::parting::parting;
 use schedlab::sched::Kernel;
@@ -34,16 +34,23 @@ fn hogs() -> Scenario {
 }
 
 fn with_costs(machine: &str) -> Scenario {
-    let text = r#"
-        machine = "MACHINE"
+    hackbench(machine, 1, 4)
+}
+
+fn hackbench(machine: &str, groups: u32, pairs: u32) -> Scenario {
+    let text = format!(
+        r#"
+        machine = "{machine}"
         kernels = ["v6.12"]
         [workload]
         model = "hackbench"
-        groups = 1
-        pairs = 4
-        loops = 200
-    "#;
-    Scenario::parse("test", &text.replace("MACHINE", machine), &NoFiles).unwrap()
+        groups = {groups}
+        pairs = {pairs}
+        loops = {}
+    "#,
+        200 / groups
+    );
+    Scenario::parse("test", &text, &NoFiles).unwrap()
 }
 
 /// The events of a run, without the explanations of decisions.
@@ -153,22 +160,40 @@ fn a_tree_with_lazy_preemption_runs_as_the_rules_next_to_it() {
     }
 }
 
-/// A patch of `fair.c` that counts wake-ups and forks in one atomic.
-fn counting_patch(dir: &str) -> String {
+/// A patch of `fair.c` that adds declarations where a wake-up or a fork chooses a CPU.
+fn patch(dir: &str, added: &[&str]) -> String {
     let path = "kernel/sched/fair.c";
     let source = std::fs::read_to_string(format!("{dir}/{path}")).unwrap();
     let lines: Vec<&str> = source.lines().collect();
     let at = lines.windows(2).position(|two| two[0].starts_with("select_task_rq_fair(") && two[1] == "{");
     let at = at.expect("the tree has select_task_rq_fair()") + 2;
     let context = |from: usize| format!(" {}\n {}\n {}\n", lines[from], lines[from + 1], lines[from + 2]);
-    let added = "+\tstatic atomic_t placed;\n+\tint nr_placed __maybe_unused = atomic_inc_return(&placed);\n";
     format!(
-        "--- a/{path}\n+++ b/{path}\n@@ -{},6 +{},8 @@\n{}{added}{}",
+        "--- a/{path}\n+++ b/{path}\n@@ -{},6 +{},{} @@\n{}{}{}",
         at - 2,
         at - 2,
+        6 + added.len(),
         context(at - 3),
+        added.iter().map(|line| format!("+\t{line}\n")).collect::<String>(),
         context(at)
     )
+}
+
+/// The same as a file, which is removed when it is dropped.
+struct PatchFile(std::path::PathBuf);
+
+impl PatchFile {
+    fn new(dir: &str, name: &str, added: &[&str]) -> PatchFile {
+        let file = std::env::temp_dir().join(format!("schedlab-{name}-{}.patch", std::process::id()));
+        std::fs::write(&file, patch(dir, added)).unwrap();
+        PatchFile(file)
+    }
+}
+
+impl Drop for PatchFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 #[test]
@@ -176,11 +201,11 @@ fn a_patch_pays_for_the_line_of_an_atomic_that_it_adds() {
     let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
         return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
     };
-    let file = std::env::temp_dir().join(format!("schedlab-atomic-{}.patch", std::process::id()));
-    std::fs::write(&file, counting_patch(&dir)).unwrap();
+    // It counts wake-ups and forks.
+    let counts = ["static atomic_t placed;", "int nr_placed __maybe_unused = atomic_inc_return(&placed);"];
+    let file = PatchFile::new(&dir, "atomic", &counts);
     let tree = |part: &str| kernel(&format!("tree:{dir}{part}"), &mut |step| eprintln!("{step}")).unwrap();
-    let trees = [tree(""), tree(&format!("+{}", file.display()))];
-    std::fs::remove_file(&file).unwrap();
+    let trees = [tree(""), tree(&format!("+{}", file.0.display()))];
     let run = |scenario: &Scenario| trees.each_ref().map(|tree| events(scenario, tree));
     let [plain, patched] = run(&without_costs(with_costs("1x2x4")));
     let same = plain.iter().zip(&patched).take_while(|(plain, patched)| plain == patched).count();
@@ -240,4 +265,26 @@ fn two_wakers_meet_on_an_idle_cpu_under_a_tree_as_under_our_rules() {
     let [under_tree, under_rules] = [&tree, &rules].map(queued);
     assert_eq!(under_tree, under_rules);
     assert!(under_rules.len() > 200 && under_rules.iter().all(|(.., cpu)| cpu.0 == 2), "{under_rules:?}");
+}
+
+#[test]
+fn a_warning_of_the_kernel_is_reported_and_an_unchanged_tree_has_none() {
+    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
+        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
+    };
+    let file = PatchFile::new(&dir, "warns", &["int warned __maybe_unused = WARN_ON_ONCE(1);"]);
+    // A task is on its CPU until that has looked for work and switched: with many CPUs and all costs, wakers often meet it there.
+    let scenario = hackbench("1x8x8x2", 4, 20);
+    let warnings = |part: &str| {
+        // The switch changes nothing. It is for a name of its own: warnings are kept by name.
+        let name = format!("tree:{dir}{part}+WAKEUP_PREEMPTION");
+        let tree = kernel(&name, &mut |step| eprintln!("{step}")).unwrap();
+        events(&scenario, &tree);
+        let all = take_warnings().into_iter();
+        all.filter_map(|warning| Some(warning.strip_prefix(&name)?.to_string())).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(""), [""; 0]);
+    let [warning] = &warnings(&format!("+{}", file.0.display()))[..] else { panic!("one warning") };
+    assert!(warning.starts_with(": a WARN() of the kernel at kernel/sched/fair.c:"), "{warning}");
+    assert!(warning.ends_with(", the first in one run"), "{warning}");
 }
