@@ -201,8 +201,16 @@ impl Sched {
         while !tasks.is_empty() {
             // In the order in which the CPU would run them.
             let stop = self.rqs[cpu].stop.take();
-            let first = self.pick_next_task(cpu).next.task();
+            let pick = self.pick_next_task(cpu);
             self.rqs[cpu].stop = stop;
+            if let Some(se) = pick.delayed.filter(|_| self.kernel.has(Feature::BalancePush)) {
+                // A sleeper that is still queued leaves with the pick.
+                self.update_rq_clock(cpu, now);
+                self.dequeue_delayed(se);
+                tasks.retain(|&task| self.task(task).on_rq);
+                continue;
+            }
+            let first = pick.next.task();
             if let Some(task) = first.filter(|_| !self.kernel.has(Feature::BalancePush)) {
                 self.update_rq_clock(cpu, now);
                 self.set_and_put_back(cpu, task);
@@ -275,11 +283,10 @@ mod tests {
 
     use expect_test::expect;
 
-    use crate::IdleType;
-    use crate::drawing::by_kernel;
+    use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
     use crate::wakeup::Wakeup;
-    use crate::{NewTask, Policy};
+    use crate::{Deactivate, IdleType, NewTask, Policy, TaskState};
 
     /// Where a task that slept on CPU 3 is sent, woken by CPU 1 that runs.
     fn woken(lab: &Lab, task: TaskId, waker: TaskId) -> String {
@@ -567,6 +574,27 @@ mod tests {
         expect![[r#"
             v4.13..v5.5: 3 left
             v5.18..v7.3: t0 to 0, t1 to 0, t2 to 0, 0 left"#]]
+        .assert_eq(&by_kernel("", told));
+    }
+
+    #[test]
+    fn a_sleeper_that_is_still_queued_leaves_a_cpu_that_leaves_and_does_not_move() {
+        let told = |kernel: &str| -> String {
+            let mut drawn = draw(kernel, "1x1x4 | 2[a* b]");
+            let ([a, b], now) = (["a", "b"].map(|name| drawn.task(name)), NOW);
+            // It ran too much for its share.
+            drawn.sched.task_mut(a).se.vruntime += 4 * MS;
+            drawn.sched.schedule(CpuId(2), Deactivate::Sleep(TaskState::Interruptible), now);
+            drawn.sched.switch_to(CpuId(2), Curr::Idle, now);
+            drawn.sched.finish_task_switch(b);
+            let delayed = drawn.sched.task(a).se.sched_delayed;
+            drawn.sched.set_active(CpuId(2), false, now);
+            let entry = drawn.sched.task(a);
+            format!("delayed {delayed}, then queued {} on {}", entry.on_rq, entry.cpu.0)
+        };
+        expect![[r#"
+            v4.13..v6.10: delayed false, then queued false on 2
+            v6.12..v7.3: delayed true, then queued false on 2"#]]
         .assert_eq(&by_kernel("", told));
     }
 
