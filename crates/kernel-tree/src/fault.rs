@@ -45,6 +45,11 @@ pub(crate) fn raise(text: &str, at: usize) -> ! {
     resume_unwind(Box::new(Fault(sentence)))
 }
 
+/// Ends a run with a sentence that the caller of [`guarded`] gets.
+pub fn end_run(sentence: String) -> ! {
+    resume_unwind(Box::new(Fault(sentence)))
+}
+
 /// The file of the library whose code contains an address.
 pub(crate) fn library_at(at: usize) -> Option<String> {
     mapped(at).map(|(file, _)| file).filter(|file| file.contains(LIBRARY))

@@ -251,9 +251,19 @@ impl Kernel {
         self.raw.lab_take_down(self.at(cpu));
     }
 
-    /// The CPU returns.
-    pub fn online(&mut self, cpu: CpuId) {
-        self.raw.lab_online(self.at(cpu));
+    /// The stopper of a CPU is woken, with nothing to do.
+    pub fn wake_stopper(&mut self, cpu: CpuId) {
+        self.raw.lab_wake_stopper(self.at(cpu));
+    }
+
+    /// The CPU is there again, for kernel threads that are bound to it: `sched_cpu_starting()`.
+    pub fn starting(&mut self, cpu: CpuId) {
+        self.raw.lab_starting(self.at(cpu));
+    }
+
+    /// It takes tasks again: `sched_cpu_activate()`.
+    pub fn activate(&mut self, cpu: CpuId) {
+        self.raw.lab_activate(self.at(cpu));
     }
 
     /// A hypervisor takes this many ns from a CPU, which sees that when it next reads its clock.

@@ -49,7 +49,7 @@ mod tree;
 pub use cache::{Built, Cache, Kept};
 pub use engine::{Event, How, OfDomain, Read};
 pub use error::Error;
-pub use fault::{Fault, guarded};
+pub use fault::{Fault, end_run, guarded};
 pub use kernel::{Curr, GroupId, Kernel, KernelTask, Pending, WakeFlag};
 pub use library::Library;
 pub use raw::{ATOMICS, Prices};

@@ -117,7 +117,9 @@ functions! {
     lab_nohz_exit: fn(cpu: c_int);
     lab_offline: fn(cpu: c_int) -> c_int;
     lab_take_down: fn(cpu: c_int);
-    lab_online: fn(cpu: c_int);
+    lab_wake_stopper: fn(cpu: c_int);
+    lab_starting: fn(cpu: c_int);
+    lab_activate: fn(cpu: c_int);
     lab_steal: fn(cpu: c_int, ns: u64);
     lab_join_process: fn(task: c_int, process: c_int);
     lab_sched_cache: fn(on: c_int) -> c_int;

@@ -508,7 +508,8 @@ impl Pair {
         if !self.offline[cpu.index()] {
             return false;
         }
-        self.kernel.online(cpu);
+        self.kernel.starting(cpu);
+        self.kernel.activate(cpu);
         self.offline[cpu.index()] = false;
         self.tick_stopped[cpu.index()] = false;
         self.kernel.nohz_exit(cpu);

@@ -10,10 +10,13 @@
 //! ([`Followed`]).
 
 mod follow;
+mod hotplug;
 pub mod kernels;
+mod past;
 mod patched;
 mod scheduler;
 mod source;
+mod task;
 mod timers;
 mod told;
 mod tunables;
@@ -94,11 +97,15 @@ struct OfCpu {
     curr: Curr,
     polling: bool,
     online: bool,
+    /// Whether it takes all tasks, not only kernel threads that are bound to it.
+    active: bool,
     /// Tasks that other CPUs woke for it.
     wake_list: Vec<TaskId>,
     stopper: Option<TaskId>,
     /// When the engine will call for its timers, ns.
     timer: u64,
+    /// The CPU that has them in the library: another one if they were moved when this one went offline.
+    timers: CpuId,
     /// The requests to reschedule that the engine knows about.
     asked: NeedResched,
 }
@@ -148,9 +155,11 @@ impl TreeSched {
             curr: Curr::Idle,
             polling: false,
             online: topology.online().contains(cpu),
+            active: topology.online().contains(cpu),
             wake_list: Vec::new(),
             stopper: None,
             timer: u64::MAX,
+            timers: cpu,
             asked: NeedResched::default(),
         };
         Ok(TreeSched {

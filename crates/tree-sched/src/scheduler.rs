@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_kernel_tree::{GroupId, How, OfDomain};
-use schedlab_lockstep::policy_number;
+use schedlab_kernel_tree::{GroupId, How, end_run};
 use schedlab_sched::{
     BalanceDecision, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately, Looked,
     MigrationCause, NeedResched, NewTask, Newidle, PassedOver, Placement, Policy, PreemptDecision, Sched,
@@ -25,56 +24,6 @@ fn group(tg: TgId) -> Option<GroupId> {
     (tg != TgId::ROOT).then(|| GroupId(tg.0 - 1))
 }
 
-impl TreeSched {
-    fn attributes(&mut self, task: TaskId, policy: Policy, nice: i8, slice: u64) {
-        let cpu = self.tasks[task.index()].cpu;
-        let (policy, prio, mut dl) = policy_number(policy, nice);
-        if slice > 0 {
-            dl[0] = slice;
-        }
-        // A deadline task that is not admitted keeps its policy, as in the kernel.
-        let _ = self.library.set_policy(cpu, number(task), policy, prio, dl);
-        self.told(cpu, MigrationCause::Affinity, Call::Other);
-        self.sync(task);
-    }
-
-    /// A task got its CPUs from the kernel: balancing passes over threads that the kernel has bound to a CPU, and does not
-    /// count them as tasks that must stay.
-    fn bound(&mut self, task: TaskId) {
-        let entry = &self.tasks[task.index()];
-        if entry.kthread {
-            let cpu = entry.allowed.first().filter(|_| entry.kthread_is_per_cpu());
-            self.library.set_per_cpu(number(task), cpu);
-        }
-    }
-
-    /// Copies from our rules the history of a machine that has been up.
-    fn bring_past(&mut self) {
-        for index in 0..self.cpus.len() {
-            let cpu = CpuId::from(index);
-            let rq = &self.rules.rqs[cpu];
-            let domains = &self.rules.domains;
-            let cut = &domains.per_cpu[cpu];
-            let [llc, searched] = [cut.llc_shared, cut.balance_shared].map(|shared| {
-                shared.map_or((0, false), |s| {
-                    let shared = &domains.shared[s.0 as usize];
-                    (u64::from(shared.nr_idle_scan), shared.has_idle_cores)
-                })
-            });
-            self.library.set_past(cpu, rq.idle_stamp, rq.next_balance, [llc.0, searched.0], searched.1);
-            for (level, (_, sd)) in domains.walk(cpu).enumerate() {
-                let past = OfDomain {
-                    last_balance: sd.last_balance,
-                    balance_interval: sd.balance_interval,
-                    max_newidle_lb_cost: sd.max_newidle_lb_cost,
-                    decayed: sd.last_decay_max_lb_cost,
-                };
-                self.library.set_past_of_domain(cpu, level, &past);
-            }
-        }
-    }
-}
-
 impl Scheduler for TreeSched {
     fn kernel(&self) -> &Kernel {
         &self.rules.kernel
@@ -84,9 +33,9 @@ impl Scheduler for TreeSched {
             && !self.library.set_preempt(model)
         {
             let release = self.library.release();
-            panic!(
-                "a running Linux {release} is to have preempt={model}, a preemption model that it does not have"
-            );
+            end_run(format!(
+                "the run switches to preempt={model}, a preemption model that Linux {release} does not have"
+            ));
         }
         let (name, on) = part.strip_prefix("NO_").map_or((part, true), |name| (name, false));
         self.library.feature(name, on);
@@ -142,7 +91,7 @@ impl Scheduler for TreeSched {
     }
     #[inline]
     fn is_active(&self, cpu: CpuId) -> bool {
-        self.of(cpu).online
+        self.of(cpu).active
     }
     #[inline]
     fn is_polling(&self, cpu: CpuId) -> bool {
@@ -228,7 +177,8 @@ impl Scheduler for TreeSched {
         let inherits = parent.map(|parent| &self.tasks[parent.index()]);
         let (policy, nice) = inherits.map_or((Policy::Normal, 0), |p| (p.policy, p.nice));
         let mask = inherits.map(|parent| parent.allowed.clone());
-        if (policy, nice) != (spec.policy, spec.nice) || spec.slice.is_some() {
+        let differs = (policy, nice) != (spec.policy, spec.nice) || spec.slice.is_some();
+        if differs && !matches!(spec.policy, Policy::Deadline { .. }) {
             self.library.forget_average(number(task));
             self.attributes(task, spec.policy, spec.nice, spec.slice.unwrap_or(0));
             self.library.begin_average(number(task));
@@ -360,8 +310,7 @@ impl Scheduler for TreeSched {
     ) -> Placement {
         self.at(now);
         let ours = self.beside(|rules| Sched::decide_fork(rules, task, this, now, passed_over));
-        let cpu = self.library.wake_new_at(this, number(task), None);
-        self.told(this, MigrationCause::Fork, Call::Other);
+        let cpu = self.wakes_new(this, task, None);
         self.placed(task, cpu, ours, now)
     }
     fn apply_fork(&mut self, task: TaskId, cpu: CpuId, now: Time) -> PreemptDecision {
@@ -369,8 +318,7 @@ impl Scheduler for TreeSched {
         if self.library.read(number(task)).is_new {
             // It is placed without a decision.
             let by = self.tasks[task.index()].cpu;
-            self.library.wake_new_at(by, number(task), Some(cpu));
-            self.told(by, MigrationCause::Fork, Call::Other);
+            self.wakes_new(by, task, Some(cpu));
         }
         let ours = self.beside(|rules| rules.apply_fork(task, cpu, now));
         self.sync(task);
@@ -622,7 +570,10 @@ impl Scheduler for TreeSched {
         if let Some(group) = group(tg) {
             let done = self.library.set_quota(group, period / 1000, quota.map(|quota| quota / 1000));
             done.unwrap_or_else(|error| {
-                panic!("the kernel refuses a quota of {quota:?} ns in {period}: error {error}")
+                let quota = quota.map_or("none".into(), |quota| format!("{quota} ns"));
+                end_run(format!(
+                    "the kernel refuses a quota of {quota} in a period of {period} ns: error {error}"
+                ))
             });
         }
     }
@@ -662,15 +613,17 @@ impl Scheduler for TreeSched {
         false
     }
 
-    fn cpu_starting(&mut self, cpu: CpuId, _now: Time) {
-        self.of_mut(cpu).online = true;
+    fn cpu_starting(&mut self, cpu: CpuId, now: Time) {
+        self.starts(cpu, now);
     }
     fn set_offline(&mut self, cpu: CpuId, now: Time) {
-        panic!("CPU {cpu} goes offline at {now}: a kernel tree runs on all CPUs of its machine to the end");
+        self.goes_offline(cpu, now);
     }
-    fn set_active(&mut self, _cpu: CpuId, _active: bool, _now: Time) {}
+    fn set_active(&mut self, cpu: CpuId, active: bool, now: Time) {
+        self.opens(cpu, active, now);
+    }
     fn detach_domains(&mut self) {
-        panic!("domains are detached: a kernel tree keeps those it booted with");
+        end_run("the domains cannot be detached: a kernel tree builds them itself".into());
     }
 
     fn has_been_up(&mut self, now: Time, draw: impl FnMut() -> u64) {

@@ -14,7 +14,7 @@ impl TreeSched {
             // It was set to an earlier time meanwhile, and again when that came.
             return Some(Time::MAX);
         }
-        let at = self.library.timer_at(cpu);
+        let at = self.library.timer_at(self.of(cpu).timers);
         if at <= now.0 {
             return None;
         }
@@ -28,9 +28,10 @@ impl TreeSched {
         self.at(now);
         // While the timer runs no other call is needed.
         self.of_mut(cpu).timer = 0;
-        self.library.timer(cpu);
-        self.told(cpu, MigrationCause::Push, Call::Other);
-        let next = self.library.timer_at(cpu);
+        let at = self.of(cpu).timers;
+        self.library.timer(at);
+        self.told(at, MigrationCause::Push, Call::Other);
+        let next = self.library.timer_at(at);
         let is_set = next < i64::MAX as u64;
         self.of_mut(cpu).timer = if is_set { next } else { u64::MAX };
         is_set.then_some(Time(next))

@@ -444,7 +444,20 @@ void lab_take_down(int cpu)
 	preempt_count_sub(1);
 }
 
-void lab_online(int cpu)
+static int nothing(void *unused) { return 0; }
+
+/* The stopper of a CPU gets something to do. */
+void lab_wake_stopper(int cpu)
+{
+	static struct cpu_stop_work idles[NR_CPUS];
+
+	lab_enter(cpu);
+	preempt_count_add(1);
+	stop_one_cpu_nowait(cpu, nothing, NULL, &idles[cpu]);
+	preempt_count_sub(1);
+}
+
+void lab_starting(int cpu)
 {
 	lab_enter(cpu);
 	preempt_count_add(1);
@@ -455,6 +468,13 @@ void lab_online(int cpu)
 	__cpumask_set_cpu(cpu, &__cpu_online_mask);
 	atomic_inc(&__num_online_cpus);
 	lab_see_online();
+	preempt_count_sub(1);
+}
+
+void lab_activate(int cpu)
+{
+	lab_enter(cpu);
+	preempt_count_add(1);
 	__cpumask_clear_cpu(cpu, &__cpu_dying_mask);
 	sched_cpu_activate(cpu);
 	lab_irqs_off = 1;

@@ -54,7 +54,9 @@ void lab_nohz_enter(int cpu);                       /* an idle CPU stops its tic
 void lab_nohz_exit(int cpu);
 int lab_offline(int cpu);                           /* a CPU begins to leave; or -errno */
 void lab_take_down(int cpu);                        /* it has nothing left to run: the next work of its stopper takes it down */
-void lab_online(int cpu);
+void lab_wake_stopper(int cpu);                     /* with nothing to do */
+void lab_starting(int cpu);                         /* a CPU is there again, for kernel threads bound to it */
+void lab_activate(int cpu);                         /* it takes tasks again */
 void lab_steal(int cpu, lab_u64 ns);                /* a hypervisor takes time; the CPU sees it when it reads its clock */
 void lab_join_process(int task, int process);       /* as of fork() or exec(); processes are numbers of the driver */
 int lab_sched_cache(int on);                        /* cache-aware balancing; 0: this kernel has none */

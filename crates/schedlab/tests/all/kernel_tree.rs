@@ -288,3 +288,69 @@ fn a_warning_of_the_kernel_is_reported_and_an_unchanged_tree_has_none() {
     assert!(warning.starts_with(": a WARN() of the kernel at kernel/sched/fair.c:"), "{warning}");
     assert!(warning.ends_with(", the first in one run"), "{warning}");
 }
+
+/// A task takes CPU 3 offline after 3 ms and brings it back 5 ms later. Another's group has a quota, whose timer moves with it.
+const PLUG: &str = r#"
+    machine = "1x1x4"
+    kernels = ["v6.12"]
+    [workload]
+    duration = "20ms"
+    [workload.group.limited]
+    quota = "1ms"
+    period = "2ms"
+    [[workload.task]]
+    name = "limited"
+    group = "limited"
+    start_cpu = 3
+    program = "loop forever; run 1ms; end"
+    [[workload.task]]
+    name = "works"
+    count = 6
+    program = "loop forever; run 300us; sleep 200us; end"
+    [[workload.task]]
+    name = "deadline"
+    policy = "deadline"
+    runtime = "2ms"
+    deadline = "10ms"
+    period = "10ms"
+    program = "loop forever; run 1ms; sleep 4ms; end"
+    [[workload.task]]
+    name = "plugs"
+    cpus = "0-2"
+    program = "sleep 3ms; hotplug 3 offline; sleep 5ms; hotplug 3 active"
+"#;
+
+#[test]
+fn a_cpu_of_a_tree_goes_offline_and_comes_back() {
+    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
+        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
+    };
+    let scenario = Scenario::parse("plug", PLUG, &NoFiles).unwrap();
+    // The switch is for a name of its own.
+    let name = format!("tree:{dir}+CACHE_HOT_BUDDY+WAKEUP_PREEMPTION");
+    let tree = kernel(&name, &mut |_| {}).unwrap();
+    let (mut left, mut back, mut last_limited) = (None, None, None);
+    let (mut meanwhile, mut later) = (0, 0);
+    for Event { time, cpu, kind, .. } in events(&scenario, &tree) {
+        match kind {
+            Kind::CpuhpEnter { fun, .. } if fun == "sched_cpu_dying" => left = Some(time),
+            Kind::CpuhpExit { idx: 235, .. } if left.is_some() => back = Some(time),
+            Kind::SchedSwitch { next_pid, next_comm, .. } if next_pid.0 != 0 => {
+                if cpu.0 == 3 {
+                    meanwhile += u32::from(left.is_some() && back.is_none());
+                    later += u32::from(back.is_some());
+                }
+                if next_comm.as_bytes() == b"limited" {
+                    last_limited = Some(time);
+                }
+            }
+            _ => {}
+        }
+    }
+    let took = back.unwrap().since(left.unwrap());
+    assert!((5_000_000..5_100_000).contains(&took.0), "{took}");
+    assert_eq!(meanwhile, 0, "tasks on CPU 3 while it was offline");
+    assert!(later > 5, "tasks run on CPU 3 again: {later}");
+    assert!(last_limited.unwrap() > back.unwrap(), "the group gets its time: {last_limited:?}");
+    assert_eq!(take_warnings().into_iter().filter(|warning| warning.starts_with(&name)).count(), 0);
+}
