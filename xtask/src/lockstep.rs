@@ -4,8 +4,8 @@
 //! differ or to the end; the table goes into `docs/fidelity/lockstep.md` after each machine, from the smallest to the largest.
 //! As a control the runs of the first two seeds are made with the preset before the tree's own too.
 //!
-//! `steps` and `seeds` are those of machines with up to 8 CPUs. Those with 16 to 64 CPUs have a quarter of the steps, larger
-//! ones an eighth and a fifth of the seeds: a state takes longer to compare there.
+//! `steps` are those of machines with up to 8 CPUs. Those with 16 to 64 CPUs have a quarter of them, larger ones an eighth: a
+//! state takes longer to compare there.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -30,10 +30,8 @@ const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "7.2", "7.3"];
 pub(crate) struct Machine {
     name: &'static str,
     pub(crate) tasks: usize,
-    /// Its runs have one in so many of the steps,
+    /// Its runs have one in so many of the steps.
     steps_by: u64,
-    /// and one in so many of the seeds.
-    seeds_by: u64,
 }
 
 impl Machine {
@@ -42,23 +40,23 @@ impl Machine {
     }
 }
 
-const fn machine(name: &'static str, tasks: usize, steps_by: u64, seeds_by: u64) -> Machine {
-    Machine { name, tasks, steps_by, seeds_by }
+const fn machine(name: &'static str, tasks: usize, steps_by: u64) -> Machine {
+    Machine { name, tasks, steps_by }
 }
 
 /// Machines of 1 to 256 CPUs, two of them with CPUs of different capacity and one with clusters.
 const MACHINES: [Machine; 11] = [
-    machine("1x1x1", 5, 1, 1),
-    machine("1x1x4", 12, 1, 1),
-    machine("1x2x4", 20, 1, 1),
-    machine("1x2x4:capacity=0-3/400", 20, 1, 1),
-    machine("2x1x4:capacity=0-3/600", 30, 1, 1),
-    machine("2x2x4", 40, 4, 1),
-    machine("1x2x8:cluster=4", 40, 4, 1),
-    machine("2x2x4x2", 60, 4, 1),
-    machine("2x4x8", 120, 4, 1),
-    machine("2x8x8", 200, 8, 5),
-    machine("2x8x8x2", 300, 8, 5),
+    machine("1x1x1", 5, 1),
+    machine("1x1x4", 12, 1),
+    machine("1x2x4", 20, 1),
+    machine("1x2x4:capacity=0-3/400", 20, 1),
+    machine("2x1x4:capacity=0-3/600", 30, 1),
+    machine("2x2x4", 40, 4),
+    machine("1x2x8:cluster=4", 40, 4),
+    machine("2x2x4x2", 60, 4),
+    machine("2x4x8", 120, 4),
+    machine("2x8x8", 200, 8),
+    machine("2x8x8x2", 300, 8),
 ];
 
 /// Seeds of the control.
@@ -112,10 +110,6 @@ pub(crate) struct Matrix {
 impl Matrix {
     pub(crate) fn steps(&self, machine: Machine) -> u64 {
         self.steps.div_ceil(machine.steps_by)
-    }
-
-    fn seeds(&self, machine: Machine) -> u64 {
-        self.seeds.div_ceil(machine.seeds_by)
     }
 }
 
@@ -185,10 +179,7 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
     let trees = libraries.len();
     libraries.extend(controls);
     let places = |machine: usize| {
-        let seeds = |tree| match matrix.seeds(matrix.machines[machine]) {
-            seeds if tree < trees => seeds,
-            seeds => seeds.min(CONTROL_SEEDS),
-        };
+        let seeds = |tree| if tree < trees { matrix.seeds } else { matrix.seeds.min(CONTROL_SEEDS) };
         let mut places = Vec::new();
         for (tree, Built { fits, .. }) in libraries.iter().enumerate() {
             for load in (0..matrix.loads.len()).filter(|load| fits[*load]) {
@@ -337,7 +328,7 @@ fn text(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {
     for (machine, of) in matrix.machines.iter().enumerate() {
         let runs = |tree| done.iter().filter(move |run| run.tree == tree && run.machine == machine);
         let cells: Vec<String> = (0..names.len()).map(|tree| cell(runs(tree))).collect();
-        let (seeds, steps) = (matrix.seeds(*of), matrix.steps(*of));
+        let (seeds, steps) = (matrix.seeds, matrix.steps(*of));
         let _ = writeln!(
             text,
             "| {}, {} tasks, {seeds} seeds, {steps} steps | {} |",
