@@ -50,7 +50,7 @@ impl Sched {
                 self.update_group_capacity(sd, now);
             }
             if idle == IdleType::NewlyIdle {
-                self.age_idle_before_pass(sd, now);
+                self.age_idle_before_pass(cpu, sd, now);
             }
             self.update_group_sums();
             if serializes {

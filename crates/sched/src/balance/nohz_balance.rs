@@ -146,9 +146,10 @@ impl Sched {
                 return;
             }
             if kick.stats {
-                has_blocked |= self.update_nohz_stats(cpu, apart, now);
+                has_blocked |= self.update_nohz_stats(this_cpu, cpu, apart, now);
             }
             if jiffy >= self.rqs[cpu].next_balance {
+                self.effects.push(Effect::lock(this_cpu, Shared::Rq(cpu)));
                 self.update_rq_clock(cpu, now);
                 self.cpu_load_update(cpu, now);
                 if kick.balance {
@@ -204,11 +205,12 @@ impl Sched {
     /// Decays the load of an idle CPU, once per jiffy if nothing forces it. True if some is left.
     ///
     /// Kernel: update_nohz_stats(), kernel/sched/fair.c, v6.12 and v5.5.
-    fn update_nohz_stats(&mut self, cpu: CpuId, force: bool, now: Time) -> bool {
+    fn update_nohz_stats(&mut self, by: CpuId, cpu: CpuId, force: bool, now: Time) -> bool {
         if !self.rqs[cpu].has_blocked_load || !self.nohz_idle_cpus.contains(cpu) {
             return false;
         }
         if force || self.jiffies(now) > self.rqs[cpu].last_blocked_load_update {
+            self.effects.push(Effect::lock(by, Shared::Rq(cpu)));
             self.update_blocked_averages(cpu, now);
             return self.rqs[cpu].has_blocked_load;
         }
@@ -218,7 +220,7 @@ impl Sched {
     /// Decays the load of the idle CPUs of a domain before a newly idle CPU's pass, once per jiffy.
     ///
     /// Kernel: update_sd_lb_stats(), kernel/sched/fair.c, v5.5, LBF_NOHZ_STATS and LBF_NOHZ_AGAIN.
-    pub(super) fn age_idle_before_pass(&mut self, sd: SdId, now: Time) {
+    pub(super) fn age_idle_before_pass(&mut self, by: CpuId, sd: SdId, now: Time) {
         if !self.kernel.has(Feature::NohzBlockedLoad)
             || self.kernel.rules.newidle_ages != NewidleAges::InPasses
             || !self.nohz_has_blocked
@@ -228,7 +230,7 @@ impl Sched {
         let span = self.domains.sd(sd).span.clone();
         let mut has_blocked = false;
         for cpu in span.iter() {
-            has_blocked |= self.update_nohz_stats(cpu, false, now);
+            has_blocked |= self.update_nohz_stats(by, cpu, false, now);
         }
         if has_blocked && self.nohz_idle_cpus.is_subset(&span) {
             self.nohz_next_blocked = self.jiffies(now) + self.msecs_to_jiffies(BLOCKED_PERIOD_MS);
