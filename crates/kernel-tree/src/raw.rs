@@ -52,8 +52,8 @@ pub struct Prices {
 pub(crate) const WORDS: usize = 44;
 /// Lines of atomics that a library distinguishes, as in `lab.h`.
 pub const ATOMICS: usize = 1024;
-/// Words of a mask of CPUs: 256 of them.
-pub(crate) const MASK_WORDS: usize = 4;
+/// Words of a mask of CPUs: 512 of them.
+pub(crate) const MASK_WORDS: usize = 8;
 
 macro_rules! functions {
     ($($name:ident: fn($($arg:ident: $type:ty),*) $(-> $ret:ty)?;)* -- $($special:ident: fn($($t:ty),*) $(-> $r:ty)?;)*) => {
@@ -218,7 +218,7 @@ impl Raw {
         match done {
             0 => Ok(()),
             _ => Err(Error::new(format!(
-                "a library has 256 CPUs and 64 nodes at most, not {cpus} and {nodes}"
+                "a library has 512 CPUs and 64 nodes at most, not {cpus} and {nodes}"
             ))),
         }
     }
