@@ -17,6 +17,8 @@ pub enum Event {
     Call(CpuId),
     /// The lock of another CPU's run queue was taken.
     RqLock(CpuId),
+    /// The lock of a task was taken (`pi_lock`).
+    TaskLock(KernelTask),
     /// Another lock was taken, last taken by that CPU.
     Line(CpuId),
     /// The load average of a group was read, or written.
@@ -110,6 +112,7 @@ impl Kernel {
                 6 => Event::Migrated(task(event.a), cpu(event.b), cpu(event.c)),
                 9 => Event::TgLoadAvg(GroupId(event.a as u32), event.b != 0),
                 10 => Event::Atomic(event.a as u32, event.b != 0),
+                11 => Event::TaskLock(task(event.a)),
                 8 => Event::Looked(event.a as u32, event.b as u32),
                 _ => Event::Stopper(cpu(event.a)),
             });

@@ -48,6 +48,11 @@ impl TreeSched {
                 Event::Call(cpu) if call == Call::Wakes => self.effects.push(Effect::WakeList { cpu }),
                 Event::Call(cpu) => self.effects.push(Effect::NohzKick { cpu }),
                 Event::RqLock(of) => self.effects.push(Effect::lock(by, Shared::Rq(of))),
+                // The engine makes the lines of a new task after its fork.
+                Event::TaskLock(_) if cause == MigrationCause::Fork => {}
+                Event::TaskLock(KernelTask(task)) => {
+                    self.effects.push(Effect::write(by, Shared::Task(TaskId(task))));
+                }
                 // One line, of which only the owner is known: priced like the line of a wake list.
                 Event::Line(of) => self.effects.push(Effect::write(by, Shared::WakeList(of))),
                 Event::TgLoadAvg(group, write) => {

@@ -76,6 +76,7 @@ void lab_remember(int id, struct task_struct *p)
 	ntasks = max(ntasks, id + 1);
 	tasks[id] = p;
 	lab_own(p)->id = id + 1;
+	lab_note_task(id, &p->pi_lock);
 }
 
 static int id_of(int cpu, struct task_struct *p)

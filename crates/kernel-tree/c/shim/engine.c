@@ -122,7 +122,7 @@ unsigned long long lab_fair_clock(const char *function)
 
 /* ---- lines: who had a lock's line last, and which lines are of atomics ---- */
 #define LINES 16384
-static struct line { unsigned long at; short last, of, tg, atomic; } lines[LINES];
+static struct line { unsigned long at; short last, of, tg, atomic; int task; } lines[LINES];
 static int natomics;
 
 /* Which variables share a line differs between this library and a kernel, where static keys are code. So each has a line. */
@@ -138,7 +138,7 @@ static struct line *line_of(const void *p)
 
 		if (++used > LINES * 3 / 4)
 			return 0;
-		lines[i] = (struct line) { at, -1, -1, -1, -1 };
+		lines[i] = (struct line) { at, -1, -1, -1, -1, -1 };
 	}
 	return &lines[i];
 }
@@ -188,9 +188,19 @@ void lab_note_lock(const void *lock)
 	if (line->of >= 0) {
 		if (line->of != lab_cpu)
 			note(LAB_E_RQ_LOCK, line->of, 0, 0);
+	} else if (line->task >= 0) {
+		note(LAB_E_TASK, line->task, 0, 0);
 	} else if (line->last >= 0 && line->last != lab_cpu)
 		note(LAB_E_LINE, line->last, 0, 0);
 	line->last = lab_cpu;
+}
+
+void lab_note_task(int id, const void *lock)
+{
+	struct line *line = line_of(lock);
+
+	if (line)
+		line->task = id;
 }
 
 void lab_note_group(int group, const void *load_avg)

@@ -86,7 +86,7 @@ void lab_state_process(int process, int cpu, lab_u64 *out);
 
 /* For an engine that runs whole workloads: see engine.c. */
 struct lab_event { int kind, a, b, c; };
-enum { LAB_E_RESCHED, LAB_E_CALL, LAB_E_RQ_LOCK, LAB_E_LINE, LAB_E_SCAN, LAB_E_SELECTED, LAB_E_MIGRATED, LAB_E_STOPPER, LAB_E_LOOKED, LAB_E_TG_LOAD_AVG, LAB_E_ATOMIC };
+enum { LAB_E_RESCHED, LAB_E_CALL, LAB_E_RQ_LOCK, LAB_E_LINE, LAB_E_SCAN, LAB_E_SELECTED, LAB_E_MIGRATED, LAB_E_STOPPER, LAB_E_LOOKED, LAB_E_TG_LOAD_AVG, LAB_E_ATOMIC, LAB_E_TASK };
 /* So many lines of atomics are distinguished. */
 #define LAB_ATOMICS 1024
 void lab_note(int on);

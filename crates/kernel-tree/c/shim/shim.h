@@ -59,6 +59,7 @@ void lab_leave_process(struct task_struct *p);
 void lab_note_ipi(int cpu, int call);
 void lab_note_lock(const void *lock);
 void lab_note_group(int group, const void *load_avg);
+void lab_note_task(int id, const void *lock);
 void lab_leave_call(const char *text, const void *where);
 
 /* Puts us on a CPU, as the task that runs there. */
