@@ -183,6 +183,21 @@ impl Sched {
         self.clear_tg_offline_cfs_rqs(cpu);
     }
 
+    /// The task that a CPU that is leaving would run next, its stopper left out. From v5.11 on sleepers that are still queued
+    /// leave with that pick.
+    pub fn pick_to_push(&mut self, cpu: CpuId, now: Time) -> Option<TaskId> {
+        loop {
+            let stop = self.rqs[cpu].stop.take();
+            let pick = self.pick_next_task(cpu);
+            self.rqs[cpu].stop = stop;
+            let Some(se) = pick.delayed.filter(|_| self.kernel.has(Feature::BalancePush)) else {
+                return pick.next.task();
+            };
+            self.update_rq_clock(cpu, now);
+            self.dequeue_delayed(se);
+        }
+    }
+
     /// Moves every task that is queued on a CPU that leaves, except its stopper; a task all of whose CPUs are
     /// gone may run anywhere from then on.
     fn move_tasks_away(&mut self, cpu: CpuId, now: Time) {
@@ -200,17 +215,11 @@ impl Sched {
             (0..self.tasks.len() as u32).map(TaskId).filter(|&task| waits(self, task)).collect();
         while !tasks.is_empty() {
             // In the order in which the CPU would run them.
-            let stop = self.rqs[cpu].stop.take();
-            let pick = self.pick_next_task(cpu);
-            self.rqs[cpu].stop = stop;
-            if let Some(se) = pick.delayed.filter(|_| self.kernel.has(Feature::BalancePush)) {
-                // A sleeper that is still queued leaves with the pick.
-                self.update_rq_clock(cpu, now);
-                self.dequeue_delayed(se);
-                tasks.retain(|&task| self.task(task).on_rq);
-                continue;
+            let first = self.pick_to_push(cpu, now);
+            tasks.retain(|&task| self.task(task).on_rq);
+            if tasks.is_empty() {
+                break;
             }
-            let first = pick.next.task();
             if let Some(task) = first.filter(|_| !self.kernel.has(Feature::BalancePush)) {
                 self.update_rq_clock(cpu, now);
                 self.set_and_put_back(cpu, task);

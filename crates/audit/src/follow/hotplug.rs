@@ -17,7 +17,10 @@ impl<W: Watch> Shadow<W> {
         let now = event.time;
         match step {
             Hotplug::Deactivating => self.sched.cpu_deactivate(cpu, now),
-            Hotplug::Deactivated => self.sched.cpuset_update_active_cpus(now),
+            Hotplug::Deactivated => {
+                self.sched.cpuset_update_active_cpus(now);
+                self.sched.pick_to_push(cpu, now);
+            }
             Hotplug::Dead => self.sched.cpu_dying(cpu, now),
             Hotplug::Starting => {
                 if let (Curr::Task(stopper), Pid::IDLE) = (self.sched.rqs[cpu].curr, event.shown()) {

@@ -158,6 +158,9 @@ impl<W: Watch> Shadow<W> {
                 self.sched.set_task_cpu(task, to, MigrationCause::Affinity, now);
                 continue;
             }
+            if !self.sched.rqs[from].active {
+                self.sched.pick_to_push(from, now);
+            }
             let left = self.average_error(self.sched.cfs_rq_of(SeId(task.0)));
             self.sched.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
             self.moved(task, left);
