@@ -105,6 +105,7 @@ fn plain_flags(build: &Build<'_>) -> Vec<String> {
     // Stable kernels backport changes, so the tree's content is checked instead of its version.
     for (name, file, word) in [
         ("LAB_SCHED_CGROUP_FORK", "include/linux/sched/task.h", "sched_cgroup_fork"),
+        ("LAB_SERVER_IDLE", "include/linux/sched.h", "dl_defer_idle"),
         ("LAB_ZERO_VRUNTIME", "kernel/sched/sched.h", "zero_vruntime"),
         ("LAB_SCHED_CACHE", "kernel/sched/fair.c", "sched_cache_exit_mm"),
         ("LAB_OVERLOADED", "kernel/sched/sched.h", "get_rd_overloaded"),

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use schedlab_kernel_tree as tree;
-use schedlab_sched::{CacheGroup, Curr, FairPolicy, Policy, Pressure, SharedId, UtilEstForm};
+use schedlab_sched::{
+    CacheGroup, Curr, FairPolicy, Feature, Policy, Pressure, ServerState, SharedId, UtilEstForm,
+};
 use schedlab_topology::CpuId;
 use serde::Serialize;
 
@@ -69,7 +71,7 @@ impl Pair {
     /// All present differences.
     pub(crate) fn differences(&self) -> Vec<Difference> {
         let mut all = Collected(Vec::new());
-        // A CPU that is offline runs nothing. Its clock may be read by a timer of its fair server, which is not modelled.
+        // A CPU that is offline runs nothing. Its clock may be read by a timer of its fair server.
         for cpu in (0..self.nr_cpus()).map(CpuId::from).filter(|cpu| !self.offline[cpu.index()]) {
             self.compare_cpu(cpu, &mut all);
         }
@@ -104,6 +106,20 @@ impl Pair {
             0 => 0,
             at => self.sched.rq_clock_pelt(cpu).wrapping_sub(at),
         }
+    }
+
+    /// Our fair server, as [`tree::CpuState`] describes it.
+    fn server(&self, cpu: CpuId) -> [u64; 4] {
+        let server = &self.sched.rqs[cpu].fair_server;
+        let timer = self.sched.fair_server_timer_at(cpu).unwrap_or(0);
+        let throttled = match server.state {
+            ServerState::Off => return [0, 0, 0, timer],
+            ServerState::Runs => 0,
+            ServerState::Spent => 1,
+            ServerState::Waits => 3,
+        };
+        let state = 1 + throttled + 4 * u64::from(server.starving) + 8 * u64::from(server.idle);
+        [state, server.runtime as u64, server.deadline, timer]
     }
 
     fn compare_cpu(&self, cpu: CpuId, all: &mut Collected) {
@@ -166,6 +182,15 @@ impl Pair {
                 ("util_avg of deadline tasks", theirs.dl_util_avg, rq.avg_dl.util_avg),
             );
         }
+        let server = self.server(cpu);
+        same!(
+            all,
+            || format!("the fair server of CPU {}", cpu.0),
+            ("state", theirs.server_state, server[0]),
+            ("runtime", theirs.server_runtime, server[1]),
+            ("deadline", theirs.server_deadline, server[2]),
+            ("timer", theirs.server_timer, server[3]),
+        );
         if cpu == CpuId(0) {
             let ours = u64::from(self.sched.domains.overload);
             same!(all, || "the machine".to_string(), ("overloaded", theirs.overloaded, ours));
@@ -332,6 +357,10 @@ impl Pair {
         let list_at =
             self.sched.on_cpu(group, cpu).and_then(|(cfs, _)| list.iter().position(|&other| other == cfs));
         let list_at = list_at.map_or(0, |at| at as u64 + 1);
+        let min_slice = match self.sched.kernel.has(Feature::GroupMinSlice) {
+            true => queue.timeline.min_slice().unwrap_or(0),
+            false => theirs.queue_min_slice,
+        };
         if cpu == CpuId(0) {
             let of = || format!("group {number}");
             let load = tg.load_avg.iter().sum::<i64>() as u64;
@@ -362,6 +391,7 @@ impl Pair {
             ("queue's load_sum", theirs.queue_load_sum, queue.avg.load_sum),
             ("queue's util_sum", theirs.queue_util_sum, queue.avg.util_sum),
             ("queue's last_update_time", ours_of(theirs.queue_last_update_time), queue.avg.last_update_time),
+            ("queue's min_slice", theirs.queue_min_slice, min_slice),
             ("tg_load_avg_contrib", theirs.load_avg_contrib, queue.tg_load_avg_contrib),
             ("last_update_tg_load_avg", tg_load_at, queue.last_update_tg_load_avg),
             ("place in leaf_cfs_rq_list", theirs.list_at, list_at),

@@ -75,8 +75,6 @@ pub struct Pair {
     pub(crate) pushes: Vec<bool>,
     /// CPUs that have something left to run before they go offline.
     pub(crate) leaving: Vec<bool>,
-    /// Those that died and whose fair server was stopped for that; see `timers.rs`.
-    pub(crate) server_stopped: Vec<bool>,
     pub(crate) offline: Vec<bool>,
     pub(crate) zero_vruntime: bool,
     pub(crate) counts: Counts,
@@ -103,6 +101,8 @@ impl Pair {
         let nr_cpus = topology.nr_cpus();
         let mut kernel = kernel;
         kernel.seed(seed);
+        // Before the first group, so that their shape is the kernel's.
+        sched.keep_slice_trees();
         for cpu in (0..nr_cpus).map(CpuId::from) {
             let booted = kernel.cpu_state(cpu);
             let rq = &mut sched.rqs[cpu];
@@ -150,7 +150,6 @@ impl Pair {
             unthrottles: vec![false; nr_cpus],
             pushes: vec![false; nr_cpus],
             leaving: vec![false; nr_cpus],
-            server_stopped: vec![false; nr_cpus],
             offline: vec![false; nr_cpus],
             zero_vruntime,
             counts: Counts::default(),
@@ -489,7 +488,6 @@ impl Pair {
             return false;
         }
         self.leaving[cpu.index()] = false;
-        self.server_stopped[cpu.index()] = true;
         self.timers_move(cpu);
         self.kernel.take_down(cpu);
         self.ask_stopper(cpu, cpu, StopperWork::Die, true);
@@ -513,7 +511,7 @@ impl Pair {
         self.offline[cpu.index()] = false;
         self.tick_stopped[cpu.index()] = false;
         self.kernel.nohz_exit(cpu);
-        // Timers of its fair server, which are not modelled, may have read its clock.
+        // Timers of its fair server may have read its clock.
         let state = self.kernel.cpu_state(cpu);
         let rq = &mut self.sched.rqs[cpu];
         (rq.clock, rq.clock_task, rq.clock_pelt) = (state.clock, state.clock_task, state.clock_pelt);

@@ -212,6 +212,8 @@ impl Pair {
                     Effect::RtPush { cpu } => self.pushes[cpu.index()] = true,
                     Effect::StartPeriodTimer { tg, at } => self.timers.set(at, Timer::Period(tg)),
                     Effect::StartSlackTimer { tg, at } => self.timers.set(at, Timer::Slack(tg)),
+                    // The timers of fair servers are read from their state.
+                    Effect::StartRtPeriodTimer { .. } if self.sched.has_fair_server() => {}
                     Effect::StartRtPeriodTimer { at } => self.timers.set(at, Timer::Rt),
                     Effect::StartDlTimer { task, after } => {
                         self.timers.set(self.now + after, Timer::Deadline(task));

@@ -24,7 +24,7 @@ pub(crate) enum Timer {
     Period(TgId),
     /// Returned quota is handed out.
     Slack(TgId),
-    /// RT throttling, or a fair server.
+    /// RT throttling.
     Rt,
     /// A deadline task gets a new budget.
     Deadline(TaskId),
@@ -90,7 +90,9 @@ impl Pair {
         let mut at_once = 0;
         while self.equal() {
             let theirs = (0..self.nr_cpus()).map(|cpu| self.kernel.timer_at(CpuId::from(cpu))).min();
-            let ours = self.timers.first_at().unwrap_or(u64::MAX);
+            let servers =
+                (0..self.nr_cpus()).filter_map(|cpu| self.sched.fair_server_timer_at(CpuId::from(cpu)));
+            let ours = servers.chain(self.timers.first_at()).min().unwrap_or(u64::MAX);
             let timer = theirs.unwrap_or(u64::MAX).min(ours).max(self.now);
             let next = timer.min(self.next_tick);
             if next > end {
@@ -121,7 +123,12 @@ impl Pair {
     /// The timers that are due, on the CPUs on which the kernel set them. Ours are of no CPU, but for the slice timers: each
     /// expires where the kernel's does. The one of RT throttling expires with the first.
     fn fire(&mut self) {
-        self.stopped_servers();
+        // What a CPU that died had set is due on another.
+        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+            if self.kernel.timer_at(cpu) > self.now {
+                self.sched.fair_server_timer(cpu, self.time());
+            }
+        }
         let mut by = None;
         let places: Vec<(Timer, u64)> =
             self.timers.due(self.now).map(|timer| (timer, self.place_of(timer))).collect();
@@ -135,6 +142,7 @@ impl Pair {
                 self.sched.hrtick(cpu, self.time());
                 self.tell(|| format!("slice timer of CPU {}", cpu.0));
             } else {
+                self.sched.fair_server_timer(cpu, self.time());
                 let here = |at: u64| at == ANYWHERE || at == u64::from(cpu.0);
                 let elsewhere = |timer| places.iter().any(|&(of, at)| of == timer && !here(at));
                 self.fire_ours(cpu, |timer| !elsewhere(timer));
@@ -145,19 +153,6 @@ impl Pair {
         self.fire_ours(by, |_| true);
         self.after(format_args!("timers on CPU {}", by.0));
         self.settle();
-    }
-
-    /// A CPU that dies stops its fair server, which is not modelled. The timer of its zero-lag time reads the clock of the
-    /// CPU, perhaps after it came back, and so do our rules when it is due.
-    fn stopped_servers(&mut self) {
-        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
-            let at =
-                if self.server_stopped[cpu.index()] { self.kernel.cpu_state(cpu).server_timer } else { 0 };
-            if at != 0 && at <= self.now {
-                self.server_stopped[cpu.index()] = false;
-                self.sched.update_rq_clock(cpu, self.time());
-            }
-        }
     }
 
     /// A CPU dies: its timers move to another CPU, where others that are due at the same time expire first.

@@ -1,11 +1,13 @@
 //! The queue of one level of the hierarchy on one CPU.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
+use crate::slice_tree::SliceTree;
 use crate::{LoadWeight, SchedAvg, SeId, TgId};
 
 /// An entry of the time line: enough to order entities, to test eligibility and to find the shortest slice without
@@ -31,6 +33,8 @@ pub struct Timeline {
     entries: Vec<Queued>,
     /// Invariant: the smallest and largest `slice` of `entries`; meaningless when empty.
     slices: (u64, u64),
+    /// Where there are groups, under SLICE_NOT_ROTATED: the shortest slice.
+    tree: Option<Box<SliceTree>>,
 }
 
 /// Whether virtual time `a` is before `b`; both wrap.
@@ -40,6 +44,16 @@ pub(crate) fn before(a: u64, b: u64) -> bool {
 }
 
 impl Timeline {
+    /// From now on the shortest slice is the one that the top of the kernel's tree stores. What is queued enters the tree in
+    /// order, as it is not known in which order it came.
+    pub(crate) fn keep_tree(&mut self) {
+        if self.tree.is_none() {
+            let mut tree = Box::new(SliceTree::new());
+            self.entries.iter().for_each(|entry| tree.insert(*entry));
+            self.tree = Some(tree);
+        }
+    }
+
     /// Adds an entry after those with an equal key.
     #[inline]
     pub fn insert(&mut self, entry: Queued) {
@@ -47,6 +61,9 @@ impl Timeline {
             true => (entry.slice, entry.slice),
             false => (self.slices.0.min(entry.slice), self.slices.1.max(entry.slice)),
         };
+        if let Some(tree) = &mut self.tree {
+            tree.insert(entry);
+        }
         self.put(entry);
     }
 
@@ -64,6 +81,9 @@ impl Timeline {
     /// Removes an entity, which must be queued with this key.
     #[inline]
     pub fn remove(&mut self, key: u64, se: SeId) {
+        if let Some(tree) = &mut self.tree {
+            tree.remove(se);
+        }
         let at = self.place_of(key, se);
         let slice = self.take(at).slice;
         if self.slices.0 != self.slices.1 && (slice == self.slices.0 || slice == self.slices.1) {
@@ -89,6 +109,11 @@ impl Timeline {
             let entry = self.take(at);
             self.put(Queued { key, vruntime, ..entry });
         }
+        if let Some(tree) = &mut self.tree {
+            let entry = self.entries.iter().find(|q| q.se == se).expect("it is there");
+            tree.remove(se);
+            tree.insert(*entry);
+        }
     }
 
     /// Shifts the virtual time of some entities, each by `times` its own amount; their keys do not change. `some` is
@@ -108,9 +133,19 @@ impl Timeline {
 
     /// Changes the slice of a queued entity.
     pub fn set_slice(&mut self, key: u64, se: SeId, slice: u64) {
+        if let Some(tree) = &mut self.tree {
+            tree.set_slice(se, slice);
+        }
         let at = self.place_of(key, se);
-        self.entries[at].slice = slice;
-        self.recount_slices();
+        if core::mem::replace(&mut self.entries[at].slice, slice) != slice {
+            self.recount_slices();
+        }
+    }
+
+    /// Whether the shortest slice depends on the tree, and a slice that is set again may change it.
+    #[inline]
+    pub(crate) fn has_tree(&self) -> bool {
+        self.tree.is_some()
     }
 
     #[inline]
@@ -141,7 +176,10 @@ impl Timeline {
     /// The shortest slice.
     #[inline]
     pub fn min_slice(&self) -> Option<u64> {
-        (!self.entries.is_empty()).then_some(self.slices.0)
+        match &self.tree {
+            Some(tree) => tree.min_slice(),
+            None => (!self.entries.is_empty()).then_some(self.slices.0),
+        }
     }
 
     /// The longest slice.

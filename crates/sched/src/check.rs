@@ -15,7 +15,7 @@ use schedlab_units::TaskId;
 use crate::cfs_rq::before;
 use crate::class::Class;
 use crate::pick::avg_vruntime::avg_vruntime_weight;
-use crate::{CfsRq, CfsRqId, Curr, Feature, Sched, SeId};
+use crate::{CfsRq, CfsRqId, Curr, Feature, Sched, SeId, ServerState};
 
 /// Something that holds of every state.
 pub struct Invariant {
@@ -43,7 +43,10 @@ pub const INVARIANTS: &[Invariant] = &[
         violation: group_entities,
     },
     Invariant { sentence: "buddies are queued", violation: buddies },
-    Invariant { sentence: "nr_running counts the tasks of all classes", violation: nr_running },
+    Invariant {
+        sentence: "nr_running counts the tasks of all classes, and a fair server that runs",
+        violation: nr_running,
+    },
     Invariant { sentence: "the list of fair tasks has each queued one once", violation: cfs_tasks },
     Invariant { sentence: "what runs is current on all levels, and nothing else is", violation: current },
     Invariant { sentence: "a task runs on one CPU, its own", violation: one_cpu },
@@ -228,7 +231,9 @@ fn nr_running(sched: &Sched) -> Option<String> {
     sched.rqs.iter().find_map(|(cpu, rq)| {
         let fair = sched.cfs(sched.root_cfs_id(cpu)).h_nr_queued as usize;
         let rt = if rq.rt_throttled { 0 } else { rq.rt_queue.len() };
-        let counted = fair + rt + rq.dl_queue.len() + rq.stop.iter().len() + usize::from(rq.stop_asked);
+        let server = usize::from(rq.fair_server.state == ServerState::Runs);
+        let stop = rq.stop.iter().len() + usize::from(rq.stop_asked);
+        let counted = fair + rt + rq.dl_queue.len() + stop + server;
         differ(format!("cpu {cpu}"), rq.nr_running as usize, counted)
     })
 }

@@ -5,7 +5,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
 use crate::pick::place_entity::{PlaceCfs, place_eevdf};
-use crate::{CfsRqId, Curr, DelayedRequeue, Feature, Sched, SeId, UpdateFlags};
+use crate::{CfsRqId, DelayedRequeue, Feature, Sched, SeId, UpdateFlags};
 
 /// Why a task joins a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,6 @@ impl Sched {
                 if self.lists_throttled() {
                     self.list_above_throttled(SeId(task.0));
                 }
-                self.fair_server_start(cpu);
             }
             Class::Rt => self.enqueue_task_rt(cpu, task, flags),
             Class::Dl => self.enqueue_task_dl(cpu, task, flags),
@@ -74,6 +73,7 @@ impl Sched {
             return;
         }
         let delayed = self.se(se).sched_delayed;
+        let first = self.root_cfs(cpu).h_nr_queued == 0;
         if !delayed || flags.delayed {
             self.util_est_enqueue(task, cpu);
         }
@@ -130,22 +130,11 @@ impl Sched {
             slice = self.group_slice(cfs);
             level = self.se(se).parent;
         }
-        if self.rqs[cpu].nr_running == 0 && self.kernel.has(Feature::ArrivalEndsRun) {
-            self.end_run(cpu);
+        if first {
+            self.first_fair_task(cpu);
         }
         self.add_nr_running(cpu, 1);
         self.hrtick_update(cpu);
-    }
-
-    /// A fair task arrives on a CPU without any. The fair server takes what passed before for idle time, and the current task
-    /// begins its run now. That task is usually the idle task, but not if it is about to leave because its group has no
-    /// quota: what it has run and was not charged with is lost.
-    ///
-    /// Kernel: dl_server_update_idle_time(), kernel/sched/deadline.c, v6.12.
-    fn end_run(&mut self, cpu: CpuId) {
-        if let Curr::Task(curr) = self.rqs[cpu].curr {
-            self.task_mut(curr).se.exec_start = self.rqs[cpu].clock_task;
-        }
     }
 
     /// Whether throttled queues are among those whose averages are updated.

@@ -115,10 +115,13 @@ features! {
     DelayZero "DELAY_ZERO" "A delayed task does not gain lag while it waits to leave." "finish_delayed_dequeue_entity(), features.h, v6.12" [0 0 0 0 0 0 1 1];
     CustomSlice "CUSTOM_SLICE" "A task may request a slice of its own." "__setparam_fair(), v6.12" [0 0 0 0 0 0 1 1];
     GroupMinSlice "GROUP_MIN_SLICE" "A group's entity has the shortest slice queued below it." "enqueue_task_fair(), v6.12" [0 0 0 0 0 0 1 1];
+    SliceNotRotated "SLICE_NOT_ROTATED" "Where the top of a subtree of a queue changes, the new one is not told the shortest slice below, so a group's entity can have a longer one." "RB_DECLARE_CALLBACKS() of min_vruntime_cb, v6.12; not v7.2" [0 0 0 0 0 0 1 0];
     FlatGroups "FLAT_GROUPS" "All tasks of a CPU are in one timeline, those of groups with their share as weight; group entities only carry load." "enqueue_task_fair(), __calc_prop_weight(), v7.3" [0 0 0 0 0 0 0 0 1];
     ConcurShares "CONCUR_SHARES" "A group has its shares for each of its tasks that can run at once, up to one for each CPU." "calc_concur_shares(), v7.3" [0 0 0 0 0 0 0 0 1];
     ParanoidAvg "PARANOID_AVG" "The sums of the average virtual time are guarded against overflow." "sum_w_vruntime_add(), features.h, v7.2" [0 0 0 0 0 0 0 0];
     ArrivalEndsRun "ARRIVAL_ENDS_RUN" "What the current task has run is lost if a fair task arrives while no task is queued." "dl_server_update_idle_time(), v6.12" [0 0 0 0 0 0 1 0];
+    ServerIdle "SERVER_IDLE" "The fair server is charged with idle time as with fair time, and if its timer expires in that time it stops without being picked." "dl_server_update_idle(), dl_defer_idle, v7.2" [0 0 0 0 0 0 0 1];
+    ServerStartCharges "SERVER_START_CHARGES" "A fair server that starts charges the running task first." "dl_server_start(), v7.2" [0 0 0 0 0 0 0 1];
     IdleShortcut "IDLE_SHORTCUT" "The idle loop does not look for work when its queue is empty, and an idle CPU that stays idle is not set idle again." "__schedule(), v6.12" [0 0 0 0 0 0 1 1];
     ClockSkipKept "CLOCK_SKIP_KEPT" "A clock skip may be requested while the scheduler picks; it applies to its next call." "__schedule(), v6.7" [0 0 0 0 0 1 1 1];
     MruOnRepick "MRU_ON_REPICK" "A task that is chosen again moves to the head of the balancer's list." "pick_next_task_fair(), v4.14..v6.10" [0 1 1 1 1 1 0 0];

@@ -110,6 +110,7 @@ impl Sched {
     pub(crate) fn enqueue_task_flat(&mut self, cpu: CpuId, se: SeId, flags: EnqueueFlags) {
         let root = self.root_cfs_id(cpu);
         let curr = self.cfs(root).curr == Some(se);
+        let first = self.cfs(root).h_nr_queued == 0;
         if curr {
             self.place_entity(root, se, flags.initial);
         }
@@ -120,6 +121,9 @@ impl Sched {
             self.place_entity(root, se, flags.initial);
             self.count_competing(root, |nr| nr + 1);
             self.timeline_add(root, se);
+        }
+        if first {
+            self.first_fair_task(cpu);
         }
         self.add_nr_running(cpu, 1);
         self.hrtick_update(cpu);

@@ -83,6 +83,8 @@ impl Sched {
     pub fn cpu_dying(&mut self, cpu: CpuId, now: Time) {
         self.move_tasks_away(cpu, now);
         self.clear_tg_offline_cfs_rqs(cpu);
+        self.update_rq_clock(cpu, now);
+        self.fair_server_stop(cpu);
         self.rqs[cpu].online = false;
         self.update_max_interval();
     }

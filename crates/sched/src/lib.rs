@@ -72,6 +72,7 @@ mod schedule;
 mod scheduler;
 #[cfg(test)]
 mod sequences;
+mod slice_tree;
 mod supposed;
 mod task;
 mod task_work;

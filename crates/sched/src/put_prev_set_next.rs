@@ -25,6 +25,7 @@ impl Sched {
             self.set_next(cpu, next, prev_class);
         } else if let (Curr::Task(from), Curr::Task(to), Class::Fair) = (prev, next, prev_class)
             && self.class_of(to) == Class::Fair
+            && !self.fair_server_first(cpu)
         {
             self.switch_fair(cpu, SeId(from.0), SeId(to.0));
         } else if next == Curr::Idle && self.loses_idle_time_first(cpu, prev_class) {
@@ -224,6 +225,8 @@ impl Sched {
     /// Kernel: set_next_task_idle(), kernel/sched/idle.c, v6.12.
     fn set_next_task_idle(&mut self, cpu: CpuId) {
         self.leave_for_idle(cpu);
+        let rq = &mut self.rqs[cpu];
+        rq.idle_exec_start = rq.clock_task;
         self.update_idle_rq_clock_pelt(cpu);
     }
 
@@ -247,8 +250,12 @@ impl Sched {
         }
     }
 
-    /// Kernel: put_prev_task_idle(), kernel/sched/idle.c, v7.2.
+    /// Kernel: put_prev_task_idle(), kernel/sched/idle.c, v6.12, v7.2.
     pub(crate) fn put_prev_task_idle(&mut self, cpu: CpuId) {
+        if self.kernel.has(Feature::ArrivalEndsRun) {
+            self.server_update_idle_time(cpu);
+        }
+        self.update_curr_idle(cpu);
         if self.kernel.has(Feature::AvgIdleAtSwitch) {
             self.update_rq_avg_idle(cpu);
         }

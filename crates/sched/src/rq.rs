@@ -150,6 +150,8 @@ pub struct Rq {
     pub rt_throttled: bool,
     /// v6.12: runs fair tasks that RT tasks keep waiting.
     pub fair_server: FairServer,
+    /// When its idle task was set running or last charged (exec_start), by clock_task.
+    pub idle_exec_start: u64,
     /// The expiry of the slice timer, if set.
     pub hrtick: Option<u64>,
     /// While the scheduler works, v7.2: what it wants the timer to be set to when it is done, ns from then.
@@ -251,6 +253,7 @@ impl Rq {
             rt_time: 0,
             rt_throttled: false,
             fair_server: FairServer::default(),
+            idle_exec_start: 0,
             hrtick: None,
             hrtick_deferred: None,
             skip_clock_update: false,

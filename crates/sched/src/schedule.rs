@@ -7,7 +7,8 @@ use schedlab_units::{TaskId, Time};
 
 use crate::class::Class;
 use crate::{
-    BandwidthAtPick, CfsRqId, Curr, DequeueFlags, Feature, HrtickEnd, Reason, Sched, SeId, TaskState,
+    BalanceFair, BandwidthAtPick, CfsRqId, Curr, DequeueFlags, Feature, HrtickEnd, Reason, Sched, SeId,
+    TaskState,
 };
 
 /// Why a CPU calls the scheduler.
@@ -175,7 +176,14 @@ impl Sched {
                 looks = self.newidle_balance(cpu, now).pulled > 0;
                 continue;
             }
-            let pick = self.choose_next(cpu);
+            let pick = self.choose(cpu);
+            if pick.next == Curr::Idle && self.fair_server_first(cpu) {
+                let asks = self.kernel.rules.balance_fair == BalanceFair::NoTask;
+                if !asks || self.newidle_balance(cpu, now).pulled == 0 {
+                    self.fair_server_stop(cpu);
+                }
+                continue;
+            }
             if pick.next == Curr::Idle && looks {
                 looks = self.newidle_balance(cpu, now).pulled > 0;
                 continue;
@@ -209,6 +217,17 @@ impl Sched {
     ///
     /// Kernel: __pick_next_task(), kernel/sched/core.c; pick_task_fair(), kernel/sched/fair.c, v6.12.
     pub fn choose_next(&mut self, cpu: CpuId) -> Pick {
+        loop {
+            let pick = self.choose(cpu);
+            if pick.next != Curr::Idle || !self.fair_server_first(cpu) {
+                return pick;
+            }
+            self.fair_server_stop(cpu);
+        }
+    }
+
+    /// The same, if a fair server without tasks does not stop. It is picked if it is the first of its class.
+    fn choose(&mut self, cpu: CpuId) -> Pick {
         loop {
             let pick = match self.pick_higher_class(cpu) {
                 Some(task) => Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None },
@@ -277,9 +296,18 @@ impl Sched {
     ///
     /// Kernel: __pick_next_task(), pick_task_fair(), kernel/sched/core.c and fair.c, v6.12.
     pub fn pick_next_task(&self, cpu: CpuId) -> Pick {
-        match self.pick_higher_class(cpu) {
+        let first = self.pick_higher_class(cpu);
+        let pick = match first {
             Some(task) => Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None },
             None => self.pick_task_fair(cpu),
+        };
+        let rq = &self.rqs[cpu];
+        match rq.pick_task_dl().or_else(|| rq.pick_task_rt()) {
+            // A server without tasks stops.
+            Some(task) if pick == NO_FAIR_TASK => {
+                Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None }
+            }
+            _ => pick,
         }
     }
 
@@ -287,8 +315,10 @@ impl Sched {
     #[inline]
     fn pick_higher_class(&self, cpu: CpuId) -> Option<TaskId> {
         let rq = &self.rqs[cpu];
-        let rt = || rq.pick_task_rt().filter(|_| !self.fair_before_rt(cpu));
-        rq.stop.or_else(|| rq.pick_task_dl()).or_else(rt)
+        if rq.stop.is_none() && self.fair_server_first(cpu) {
+            return None;
+        }
+        rq.stop.or_else(|| rq.pick_task_dl()).or_else(|| rq.pick_task_rt())
     }
 
     #[inline]

@@ -30,6 +30,9 @@ impl Sched {
             // Out of the way, so that it shows whether the tick asks.
             self.rqs[cpu].need_resched.lazy = false;
         }
+        if curr == Curr::Idle {
+            self.update_curr_idle(cpu);
+        }
         if let Curr::Task(task) = curr {
             match self.class_of(task) {
                 Class::Fair => {

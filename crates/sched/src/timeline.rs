@@ -143,7 +143,7 @@ impl Sched {
     /// Changes the slice of a group's entity, wherever it is stored.
     #[inline]
     pub(crate) fn set_group_slice(&mut self, cfs: CfsRqId, se: SeId, slice: u64) {
-        if self.se(se).slice == slice {
+        if self.se(se).slice == slice && !self.cfs(cfs).timeline.has_tree() {
             return;
         }
         self.se_mut(se).slice = slice;

@@ -5,7 +5,7 @@ use crate::cfs_rq::before;
 use crate::level::entity_of;
 use schedlab_units::TaskId;
 
-use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId, ServerState};
+use crate::{AvgReference, CfsRqId, FairPolicy, Feature, Protection, Sched, SeId};
 
 impl Sched {
     /// The queue an entity is in.
@@ -50,7 +50,7 @@ impl Sched {
         if curr.is_task() && kernel.has(Feature::SchedCache) {
             self.account_mm_sched(cpu, TaskId(curr.0), delta);
         }
-        if curr.is_task() && self.rqs[cpu].fair_server.state != ServerState::Off {
+        if curr.is_task() && self.rqs[cpu].fair_server.is_active() {
             self.fair_server_update(cpu, delta);
         }
         if used_up {
@@ -86,7 +86,7 @@ impl Sched {
         if self.kernel.has(Feature::SchedCache) {
             self.account_mm_sched(cpu, TaskId(curr.0), delta);
         }
-        if self.rqs[cpu].fair_server.state != ServerState::Off {
+        if self.rqs[cpu].fair_server.is_active() {
             self.fair_server_update(cpu, delta);
         }
         if self.cfs(root).h_nr_queued != 1 && (used_up || self.lost_protection(root, curr)) {

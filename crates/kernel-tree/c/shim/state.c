@@ -105,7 +105,7 @@ enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STA
        C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG, C_LOAD_SUM,
        C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR, C_SUM, C_NEXT,
        C_NR_PREF_LLC_RUNNING, C_LLC_COUNTS, C_EPOCH, C_EPOCH_NEXT, C_EPOCH_RUNTIME, C_UTIL_EST,
-       C_SERVER_TIMER };
+       C_SERVER_STATE, C_SERVER_RUNTIME, C_SERVER_DEADLINE, C_SERVER_TIMER };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -167,6 +167,19 @@ void lab_state_cpu(int cpu, u64 *o)
 #if AT_LEAST(6, 12)
 	if (hrtimer_is_queued(&rq->fair_server.inactive_timer))
 		o[C_SERVER_TIMER] = hrtimer_get_expires(&rq->fair_server.inactive_timer);
+	if (rq->fair_server.dl_server_active) {
+		const struct sched_dl_entity *server = &rq->fair_server;
+
+		o[C_SERVER_STATE] = 1 + server->dl_throttled + 2 * server->dl_defer_armed + 4 * server->dl_defer_running;
+#ifdef LAB_SERVER_IDLE /* looked for by the build */
+		o[C_SERVER_STATE] += 8 * server->dl_defer_idle;
+#endif
+		o[C_SERVER_RUNTIME] = server->runtime;
+		o[C_SERVER_DEADLINE] = server->deadline;
+	}
+	if (hrtimer_is_queued(&rq->fair_server.dl_timer) &&
+	    (!o[C_SERVER_TIMER] || hrtimer_get_expires(&rq->fair_server.dl_timer) < o[C_SERVER_TIMER]))
+		o[C_SERVER_TIMER] = hrtimer_get_expires(&rq->fair_server.dl_timer);
 #endif
 	if (searched && searched->shared)
 		o[C_IDLE_CORES] = searched->shared->has_idle_cores;
@@ -227,7 +240,7 @@ enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LO
        G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT,
        G_ON_LIST, G_H_LOAD, G_LOAD_SUM, G_UTIL_SUM, G_Q_LOAD_SUM, G_Q_UTIL_SUM, G_CONTRIB, G_PROPAGATE, G_PROP_SUM, G_REMOVED,
        G_REMOVED_LOAD, G_THROTTLE_COUNT, G_H_NR, G_POOL, G_PERIOD_CPU, G_SLACK_CPU,
-       G_TG_LOAD_AT, G_LIST_AT, G_ZERO, G_SUM, G_NEXT, G_Q_LAST_UPDATE };
+       G_TG_LOAD_AT, G_LIST_AT, G_ZERO, G_SUM, G_NEXT, G_Q_LAST_UPDATE, G_Q_MIN_SLICE };
 
 /* Its place among the queues whose averages are updated, from 1; 0 if it is not among them. */
 static int list_at(struct cfs_rq *q)
@@ -297,6 +310,10 @@ void lab_state_group(int group, int cpu, u64 *o)
 	o[G_LIST_AT] = list_at(q);
 	o[G_SUM] = vruntime_sum(q);
 	o[G_NEXT] = q->next ? q->next->vruntime : 0;
+#if AT_LEAST(6, 12)
+	if (q->tasks_timeline.rb_root.rb_node)
+		o[G_Q_MIN_SLICE] = rb_entry(q->tasks_timeline.rb_root.rb_node, struct sched_entity, run_node)->min_slice;
+#endif
 #ifdef LAB_ZERO_VRUNTIME
 	o[G_ZERO] = q->zero_vruntime;
 #else

@@ -28,9 +28,9 @@ impl Sched {
         let (class, root) = (self.class_of_curr(prev), self.root_cfs(cpu));
         let nr_running = self.rqs[cpu].nr_running;
         let higher_wait = nr_running != root.h_nr_queued;
-        // All are fair, so the fair class is asked at once.
+        // All are fair, so the fair class is asked at once. Of an idle CPU with a fair server no class is asked before.
         if class == Class::Idle || class == Class::Fair && !higher_wait {
-            return true;
+            return !higher_wait;
         }
         let looks = match self.kernel.rules.balance_fair {
             BalanceFair::NoTask => true,

@@ -23,7 +23,7 @@ pub(super) fn params(policy: Policy) -> (u64, u64, u64) {
 /// Number of fractional bits of a bandwidth.
 ///
 /// Kernel: BW_SHIFT, kernel/sched/sched.h.
-const BW_SHIFT: u32 = 20;
+pub(super) const BW_SHIFT: u32 = 20;
 
 /// Start of the period after that of a task's deadline.
 ///

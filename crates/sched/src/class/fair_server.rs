@@ -8,17 +8,18 @@
 //!      |--------- RT ---------|-fair-|--------- RT ----------|-fair-|--- RT ...
 //! ```
 //!
-//! Fair run time in between is subtracted from the 50 ms, and once that is used up another second begins. Here the
-//! server is active only while RT and fair tasks are queued together: without RT tasks a second begins again every 50
-//! ms, so one more that begins with the arrival of the first RT task makes no difference. Not modelled: idle time
-//! counts as fair run time, and the server is queued among the deadline tasks, all of which precede it here.
+//! The first fair task of a CPU starts it. What fair tasks run is subtracted from the 50 ms, and once that is used up
+//! another second begins. It stays active without tasks, until its timer expires (`fair_server_idle.rs`). The driver is asked
+//! for that timer only where RT tasks wait with fair ones: elsewhere it reads a clock and stops the server, which is
+//! made up for when the next fair task comes. Not modelled: the deadline that other CPUs see, and reclaimed bandwidth.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
-use super::dl::{add_periods, dl_entity_overflow};
+use super::dl::{BW_SHIFT, add_periods, dl_entity_overflow};
 use crate::cfs_rq::before;
-use crate::{Effect, RtThrottle, Sched};
+use crate::class::Class;
+use crate::{Curr, Effect, Feature, RtThrottle, Sched, SeId};
 
 /// If less than this is left, the server is not deferred further, ns.
 ///
@@ -28,14 +29,14 @@ const MIN_RES: u64 = 1_000_000;
 /// The state of a CPU's server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerState {
-    /// Inactive: RT and fair tasks are not queued together.
+    /// Inactive.
     #[default]
     Off,
-    /// It defers its time.
+    /// It defers its time (dl_throttled, dl_defer_armed).
     Waits,
-    /// Fair tasks run before RT tasks.
+    /// It is queued among the deadline tasks: fair tasks run before RT tasks.
     Runs,
-    /// Its time is used up until the next period.
+    /// Its time is used up until the next period (dl_throttled).
     Spent,
 }
 
@@ -50,151 +51,345 @@ pub struct FairServer {
     pub deadline: u64,
     /// It had to run in this period or before, and does not defer (dl_defer_running).
     pub starving: bool,
-    /// When its timer expires.
-    pub timer: u64,
+    /// A period began while the CPU was idle, and no fair task has run in it (dl_defer_idle).
+    pub idle: bool,
+    /// When its timer expires, if that is set.
+    pub timer: Option<u64>,
+    /// When its bandwidth is no longer in use, if it stopped before: a timer reads the clock then.
+    pub zero_lag: Option<u64>,
+    /// The driver was asked for its timer.
+    pub(super) asked: bool,
+}
+
+/// Time of a server in each period, and its period, which is its relative deadline too; ns.
+#[derive(Clone, Copy)]
+pub(super) struct Reservation {
+    pub(super) runtime: u64,
+    period: u64,
+}
+
+impl FairServer {
+    /// Whether it was started, and has not stopped since.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.state != ServerState::Off
+    }
+
+    /// A period begins. Unless fair tasks starve, its time is deferred.
+    ///
+    /// Kernel: replenish_dl_new_period(), kernel/sched/deadline.c, v6.12.
+    pub(super) fn new_period(&mut self, of: Reservation, clock: u64) {
+        (self.deadline, self.runtime) = (clock + of.period, of.runtime as i64);
+        if !self.starving {
+            self.state = ServerState::Waits;
+        }
+    }
+
+    fn overflows(&self, of: Reservation, clock: u64) -> bool {
+        dl_entity_overflow(self.runtime, self.deadline.wrapping_sub(clock), of.runtime, of.period)
+    }
+
+    /// It starts. The rest of its last period may be kept if that takes no more than its bandwidth.
+    ///
+    /// Kernel: update_dl_entity(), update_dl_revised_wakeup(), kernel/sched/deadline.c, v6.12.
+    fn start(&mut self, of: Reservation, clock: u64) {
+        let past = before(self.deadline, clock);
+        let overflows = past || self.overflows(of, clock);
+        if overflows && (past || !self.starving) {
+            self.starving = false;
+            self.new_period(of, clock);
+            return;
+        }
+        if overflows {
+            let density = (u128::from(of.runtime) << BW_SHIFT) / u128::from(of.period);
+            let laxity = u128::from(self.deadline.wrapping_sub(clock));
+            self.runtime = ((density * laxity) >> BW_SHIFT) as i64;
+        }
+        self.state = if self.starving { ServerState::Runs } else { ServerState::Waits };
+    }
+
+    /// It gets its time again: deferred time that begins now, or that of another period.
+    ///
+    /// Kernel: replenish_dl_entity(), kernel/sched/deadline.c, v6.12.
+    pub(super) fn replenish(&mut self, of: Reservation, clock: u64) {
+        let deferred = self.state == ServerState::Waits;
+        if deferred && self.overflows(of, clock) {
+            (self.deadline, self.runtime) = (clock + of.period, of.runtime as i64);
+        }
+        add_periods(&mut self.deadline, &mut self.runtime, of.period, of.runtime);
+        let late = before(self.deadline, clock);
+        if late {
+            (self.deadline, self.runtime) = (clock + of.period, of.runtime as i64);
+        }
+        let waits = !deferred
+            && !late
+            && !self.starving
+            && before(clock, self.deadline.wrapping_sub(self.runtime as u64));
+        self.state = if waits { ServerState::Waits } else { ServerState::Runs };
+    }
+
+    /// What remains of its period before it must run, by the time it has left.
+    pub(super) fn zero_laxity(&self) -> u64 {
+        self.deadline.wrapping_sub(self.runtime as u64)
+    }
 }
 
 impl Sched {
-    /// RT and fair tasks may both be queued on a CPU: the server starts.
-    ///
-    /// Kernel: dl_server_start(), update_dl_entity(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn fair_server_start(&mut self, cpu: CpuId) {
-        let rq = &self.rqs[cpu];
-        if rq.fair_server.state != ServerState::Off
-            || rq.rt_queue.is_empty()
-            || self.kernel.rules.rt_throttle != RtThrottle::FairServer
-            || self.fair_server_params().0 == 0
-            || self.root_cfs(cpu).h_nr_queued == 0
-        {
-            return;
-        }
-        let (dl_runtime, dl_period) = self.fair_server_params();
-        let now = rq.clock;
-        let server = &rq.fair_server;
-        let past = before(server.deadline, now);
-        let laxity = server.deadline.wrapping_sub(now);
-        let overflow = dl_entity_overflow(server.runtime, laxity, dl_runtime, dl_period);
-        if past || overflow && !server.starving {
-            self.fair_server_new_period(cpu);
-        } else if overflow {
-            self.rqs[cpu].fair_server.runtime =
-                (dl_runtime as i128 * laxity as i128 / dl_period as i128) as i64;
-        }
-        if self.rqs[cpu].fair_server.starving {
-            self.fair_server_runs(cpu);
-        } else {
-            self.fair_server_waits(cpu);
-        }
+    /// Whether the kernel has fair servers.
+    #[inline]
+    pub fn has_fair_server(&self) -> bool {
+        self.kernel.rules.rt_throttle == RtThrottle::FairServer
     }
 
-    /// Time of the server in each period, and its period, which is its relative deadline too; ns.
-    ///
     /// Kernel: dl_server_apply_params(), kernel/sched/deadline.c, v6.12.
-    fn fair_server_params(&self) -> (u64, u64) {
+    pub(super) fn reservation(&self) -> Reservation {
         let tunables = &self.kernel.tunables;
         let period = tunables.fair_server_period_ns;
-        (tunables.fair_server_runtime_ns.min(period), period)
+        Reservation { runtime: tunables.fair_server_runtime_ns.min(period), period }
     }
 
-    /// Whether fair tasks of a CPU run before its RT tasks.
-    #[inline]
-    pub(crate) fn fair_before_rt(&self, cpu: CpuId) -> bool {
-        self.rqs[cpu].fair_server.state == ServerState::Runs && self.root_cfs(cpu).h_nr_queued > 0
-    }
-
-    fn fair_server_new_period(&mut self, cpu: CpuId) {
-        let (dl_runtime, dl_period) = self.fair_server_params();
-        let rq = &mut self.rqs[cpu];
-        let server = &mut rq.fair_server;
-        (server.deadline, server.runtime) = (rq.clock + dl_period, dl_runtime as i64);
-        server.starving = false;
-    }
-
-    /// It runs when its time would otherwise exceed the rest of the period.
-    fn fair_server_waits(&mut self, cpu: CpuId) {
-        let server = self.rqs[cpu].fair_server;
-        self.fair_server_timer_at(cpu, ServerState::Waits, server.deadline - server.runtime.max(0) as u64);
-    }
-
-    fn fair_server_timer_at(&mut self, cpu: CpuId, state: ServerState, at: u64) {
-        let rq = &mut self.rqs[cpu];
-        let at = at.max(rq.clock);
-        (rq.fair_server.state, rq.fair_server.timer) = (state, at);
-        self.effects.push(Effect::StartRtPeriodTimer { at });
-    }
-
-    fn fair_server_runs(&mut self, cpu: CpuId) {
-        let server = &mut self.rqs[cpu].fair_server;
-        (server.state, server.starving) = (ServerState::Runs, true);
-        self.resched_now(cpu);
-    }
-
-    /// A fair task ran for this long, with or without the server.
+    /// The first fair task of a CPU is queued, or its groups have quota again. What the CPU runs makes way for a switch,
+    /// whatever it is, if the server is not active yet.
     ///
-    /// Kernel: dl_server_update(), update_curr_dl_se(), kernel/sched/deadline.c, v6.12.
-    pub(crate) fn fair_server_update(&mut self, cpu: CpuId, ran: u64) {
-        let rq = &mut self.rqs[cpu];
-        let server = &mut rq.fair_server;
-        server.runtime -= ran as i64;
-        if server.runtime > 0 {
+    /// Kernel: dl_server_start(), kernel/sched/deadline.c, v6.12, v7.2.
+    pub(crate) fn fair_server_start(&mut self, cpu: CpuId) {
+        if !self.has_fair_server() {
             return;
         }
-        if server.state != ServerState::Runs {
-            self.fair_server_new_period(cpu);
-            if self.rqs[cpu].rt_queue.is_empty() {
-                self.rqs[cpu].fair_server.state = ServerState::Off;
-            } else {
-                self.fair_server_waits(cpu);
-            }
-        } else if before(server.deadline, rq.clock) {
-            self.fair_server_replenish(cpu);
-        } else {
-            let at = server.deadline;
-            self.fair_server_timer_at(cpu, ServerState::Spent, at);
+        let of = self.reservation();
+        let server = &mut self.rqs[cpu].fair_server;
+        server.idle = false;
+        if server.is_active() || of.runtime == 0 {
+            return;
+        }
+        if self.kernel.has(Feature::ServerStartCharges) {
+            self.update_curr_of_class(cpu);
+        }
+        let clock = self.rqs[cpu].clock;
+        let server = &mut self.rqs[cpu].fair_server;
+        server.zero_lag = None;
+        server.start(of, clock);
+        self.enqueue_fair_server(cpu);
+        self.fair_server_preempts(cpu);
+    }
+
+    /// Charges what a CPU runs, of whatever class.
+    pub(super) fn update_curr_of_class(&mut self, cpu: CpuId) {
+        match (self.rqs[cpu].curr, self.curr_class(cpu)) {
+            (Curr::Idle, _) => self.update_curr_idle(cpu),
+            (Curr::Task(task), Class::Fair) => self.update_curr_hierarchy(SeId(task.0)),
+            (Curr::Task(_), Class::Rt) => self.update_curr_rt(cpu),
+            (Curr::Task(_), Class::Dl) => self.update_curr_dl(cpu),
+            (Curr::Task(_), _) => {}
+        }
+    }
+
+    /// A server joins the queue, or its timer does that.
+    ///
+    /// Kernel: enqueue_dl_entity(), kernel/sched/deadline.c, v6.12.
+    fn enqueue_fair_server(&mut self, cpu: CpuId) {
+        if self.rqs[cpu].fair_server.state != ServerState::Runs && self.start_fair_server_timer(cpu) {
+            return;
+        }
+        let rq = &mut self.rqs[cpu];
+        (rq.fair_server.state, rq.fair_server.timer) = (ServerState::Runs, None);
+        rq.cpupri_higher |= rq.dl_queue.is_empty();
+        self.add_nr_running(cpu, 1);
+    }
+
+    /// Kernel: __dequeue_dl_entity(), kernel/sched/deadline.c, v6.12.
+    fn dequeue_fair_server(&mut self, cpu: CpuId) {
+        let rq = &mut self.rqs[cpu];
+        rq.nr_running -= 1;
+        rq.cpupri_higher &= !rq.dl_queue.is_empty();
+    }
+
+    fn fair_server_preempts(&mut self, cpu: CpuId) {
+        let rq = &self.rqs[cpu];
+        let running = rq.curr.task().filter(|&task| self.class_of(task) == Class::Dl);
+        if running.is_none_or(|task| before(rq.fair_server.deadline, self.task(task).dl_deadline)) {
             self.resched_now(cpu);
         }
     }
 
-    /// Kernel: replenish_dl_entity(), kernel/sched/deadline.c, v6.12.
-    fn fair_server_replenish(&mut self, cpu: CpuId) {
-        let (dl_runtime, dl_period) = self.fair_server_params();
+    /// Sets the timer for the time at which a deferred server must run, or for its next period; false if that was more than a
+    /// microsecond ago. A timer that is set stays as it is.
+    ///
+    /// Kernel: start_dl_timer(), kernel/sched/deadline.c, v6.12.
+    fn start_fair_server_timer(&mut self, cpu: CpuId) -> bool {
         let rq = &mut self.rqs[cpu];
-        let server = &mut rq.fair_server;
-        add_periods(&mut server.deadline, &mut server.runtime, dl_period, dl_runtime);
-        if before(server.deadline, rq.clock) {
-            self.fair_server_new_period(cpu);
+        let (clock, server) = (rq.clock, &mut rq.fair_server);
+        let at = if server.state == ServerState::Waits { server.zero_laxity() } else { server.deadline };
+        if at.wrapping_sub(clock) as i64 <= -1000 {
+            return false;
+        }
+        if server.timer.is_none() {
+            let skipped = rq.called.saturating_sub(clock);
+            (server.timer, server.asked) = (Some(at + skipped), false);
+            self.ask_for_fair_server(cpu);
+        }
+        true
+    }
+
+    /// The driver is asked for the timer of a server where RT tasks may keep fair ones waiting.
+    pub(super) fn ask_for_fair_server(&mut self, cpu: CpuId) {
+        if self.root_cfs(cpu).h_nr_queued == 0 {
+            self.stop_as_timer_would(cpu);
+        }
+        let rq = &mut self.rqs[cpu];
+        let Some(at) = rq.fair_server.timer else { return };
+        if !rq.rt_queue.is_empty() && !core::mem::replace(&mut rq.fair_server.asked, true) {
+            self.effects.push(Effect::StartRtPeriodTimer { at: at.max(rq.clock) });
         }
     }
 
-    /// Due timers of servers expire: deferred time begins, or a new period.
+    /// Kernel: dl_server_stop(), task_non_contending(), kernel/sched/deadline.c, v6.12.
+    pub(crate) fn fair_server_stop(&mut self, cpu: CpuId) {
+        let of = self.reservation();
+        let rq = &self.rqs[cpu];
+        let (server, clock) = (rq.fair_server, rq.clock);
+        let stops = server.is_active() || !self.kernel.has(Feature::ServerIdle) && server.deadline != 0;
+        if !self.has_fair_server() || of.runtime == 0 || !stops {
+            return;
+        }
+        if server.state == ServerState::Runs {
+            self.dequeue_fair_server(cpu);
+        }
+        let owed = server.runtime * of.period as i64 / of.runtime as i64;
+        let zero_lag = server.deadline as i64 - owed;
+        let rq = &mut self.rqs[cpu];
+        let skipped = rq.called.saturating_sub(clock);
+        let server = &mut rq.fair_server;
+        if zero_lag >= clock as i64 && server.zero_lag.is_none() {
+            server.zero_lag = Some(zero_lag as u64 + skipped);
+        }
+        (server.state, server.timer, server.idle) = (ServerState::Off, None, false);
+    }
+
+    /// Whether the server is the first of the deadline class.
+    #[inline]
+    pub(crate) fn fair_server_first(&self, cpu: CpuId) -> bool {
+        let rq = &self.rqs[cpu];
+        let earlier = |&task| before(rq.fair_server.deadline, self.task(task).dl_deadline);
+        rq.fair_server.state == ServerState::Runs && rq.dl_queue.first().is_none_or(earlier)
+    }
+
+    /// The server has used this much: a fair task ran, with or without it, or the CPU was idle.
     ///
-    /// Kernel: dl_server_timer(), kernel/sched/deadline.c, v6.12.
+    /// Kernel: dl_server_update(), kernel/sched/deadline.c, v6.12.
+    #[inline]
+    pub(crate) fn fair_server_update(&mut self, cpu: CpuId, ran: u64) {
+        let rq = &mut self.rqs[cpu];
+        let idle = rq.curr == Curr::Idle && rq.nr_running == 0 && !rq.ttwu_pending;
+        let server = &mut rq.fair_server;
+        server.runtime -= ran as i64;
+        server.idle &= idle;
+        if server.runtime <= 0 {
+            self.fair_server_exceeded(cpu, idle);
+        }
+    }
+
+    /// A server that defers was not needed in this period: it begins another.
+    ///
+    /// Kernel: update_curr_dl_se(), kernel/sched/deadline.c, v6.12, v7.2.
+    fn fair_server_exceeded(&mut self, cpu: CpuId, idle: bool) {
+        let of = self.reservation();
+        let clock = self.rqs[cpu].clock;
+        let server = &mut self.rqs[cpu].fair_server;
+        if server.state != ServerState::Runs {
+            if server.idle {
+                server.runtime = 0;
+                return;
+            }
+            (server.starving, server.timer) = (false, None);
+            server.new_period(of, clock);
+            server.idle = idle;
+            self.start_fair_server_timer(cpu);
+            return;
+        }
+        self.dequeue_fair_server(cpu);
+        self.rqs[cpu].fair_server.state = ServerState::Spent;
+        if !self.start_fair_server_timer(cpu) {
+            if self.kernel.has(Feature::ServerIdle) {
+                self.rqs[cpu].fair_server.new_period(of, clock);
+                self.start_fair_server_timer(cpu);
+            } else {
+                self.rqs[cpu].fair_server.replenish(of, clock);
+                self.enqueue_fair_server(cpu);
+            }
+        }
+        if !self.fair_server_first(cpu) {
+            self.resched_now(cpu);
+        }
+    }
+
+    /// When the next timer of a CPU's server expires.
+    pub fn fair_server_timer_at(&self, cpu: CpuId) -> Option<u64> {
+        let server = &self.rqs[cpu].fair_server;
+        match (server.timer, server.zero_lag) {
+            (Some(timer), Some(zero_lag)) => Some(timer.min(zero_lag)),
+            (timer, zero_lag) => timer.or(zero_lag),
+        }
+    }
+
+    /// The timers of servers expire that the driver was asked for.
     pub(super) fn fair_server_timers(&mut self, now: Time) {
         for cpu in (0..self.rqs.len()).map(CpuId::from) {
-            let server = self.rqs[cpu].fair_server;
-            if matches!(server.state, ServerState::Waits | ServerState::Spent) && server.timer <= now.0 {
-                self.update_rq_clock(cpu, now);
-                self.fair_server_timer(cpu);
+            if self.rqs[cpu].fair_server.asked {
+                self.fair_server_timer(cpu, now);
             }
         }
     }
 
-    fn fair_server_timer(&mut self, cpu: CpuId) {
-        let rq = &self.rqs[cpu];
-        let (server, clock) = (rq.fair_server, rq.clock);
-        if rq.rt_queue.is_empty() || self.root_cfs(cpu).h_nr_queued == 0 {
-            self.rqs[cpu].fair_server.state = ServerState::Off;
+    /// Those timers of a CPU's server expire that are due: deferred time begins, or a new period.
+    ///
+    /// Kernel: dl_server_timer(), inactive_task_timer(), kernel/sched/deadline.c, v6.12, v7.2.
+    pub fn fair_server_timer(&mut self, cpu: CpuId, now: Time) {
+        if let Some(timer) = self.rqs[cpu].fair_server.timer.take_if(|at| *at <= now.0) {
+            self.dl_server_timer(cpu, timer, now);
+        }
+        if self.rqs[cpu].fair_server.zero_lag.take_if(|at| *at <= now.0).is_some() {
+            self.update_rq_clock(cpu, now);
+        }
+    }
+
+    fn dl_server_timer(&mut self, cpu: CpuId, timer: u64, now: Time) {
+        let server = &mut self.rqs[cpu].fair_server;
+        server.asked = false;
+        if !matches!(server.state, ServerState::Waits | ServerState::Spent) {
             return;
         }
-        if server.state == ServerState::Spent {
-            self.fair_server_replenish(cpu);
-        } else if before(clock, server.deadline - server.runtime as u64 - MIN_RES) {
-            return self.fair_server_waits(cpu);
-        } else {
-            // So little of the period is left that another one begins.
-            self.fair_server_new_period(cpu);
+        self.update_rq_clock(cpu, now);
+        if self.kernel.has(Feature::ServerIdle) {
+            self.update_curr_of_class(cpu);
+            let server = self.rqs[cpu].fair_server;
+            if server.idle {
+                self.fair_server_stop(cpu);
+                // A timer is not cancelled while it expires.
+                self.rqs[cpu].fair_server.timer = server.timer;
+                return;
+            }
         }
-        self.fair_server_runs(cpu);
+        let of = self.reservation();
+        let clock = self.rqs[cpu].clock;
+        let server = &mut self.rqs[cpu].fair_server;
+        if server.state == ServerState::Waits {
+            if before(clock, server.zero_laxity().wrapping_sub(MIN_RES)) {
+                let later = timer + server.zero_laxity().wrapping_sub(clock);
+                if server.timer.is_none() {
+                    server.timer = Some(later);
+                    self.ask_for_fair_server(cpu);
+                }
+                return;
+            }
+            server.starving = true;
+        }
+        server.replenish(of, clock);
+        self.enqueue_fair_server(cpu);
+        self.fair_server_preempts(cpu);
+        if !self.rqs[cpu].dl_queue.is_empty() {
+            self.push_task(cpu, cpu, Class::Dl, now);
+        }
     }
 }
 

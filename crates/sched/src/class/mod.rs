@@ -3,6 +3,7 @@
 mod dl;
 mod dl_bandwidth;
 mod fair_server;
+mod fair_server_idle;
 mod find_later_rq;
 mod find_lowest_rq;
 mod nearest;

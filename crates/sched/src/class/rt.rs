@@ -49,7 +49,7 @@ impl Sched {
         }
         match self.kernel.rules.rt_throttle {
             RtThrottle::Bandwidth => self.start_rt_bandwidth(cpu),
-            RtThrottle::FairServer => self.fair_server_start(cpu),
+            RtThrottle::FairServer => self.ask_for_fair_server(cpu),
         }
     }
 
@@ -165,11 +165,7 @@ impl Sched {
         if self.kernel.rules.pressure == Pressure::RtAvg {
             self.sched_rt_avg_update(cpu, delta);
         }
-        if self.kernel.rules.rt_throttle == RtThrottle::FairServer {
-            // Fair tasks may be runnable again because of their group's quota.
-            return self.fair_server_start(cpu);
-        }
-        if !self.limits_rt() {
+        if self.has_fair_server() || !self.limits_rt() {
             return;
         }
         self.rqs[cpu].rt_time += delta;
@@ -224,7 +220,7 @@ impl Sched {
     ///
     /// Kernel: do_sched_rt_period_timer(), kernel/sched/rt.c, v6.1.
     pub fn rt_period_timer(&mut self, now: Time) -> Option<Time> {
-        if self.kernel.rules.rt_throttle == RtThrottle::FairServer {
+        if self.has_fair_server() {
             self.fair_server_timers(now);
             return None;
         }

@@ -467,6 +467,7 @@ impl Sched {
         let mut delta =
             Counts { queued: queue.h_nr_queued, runnable: queue.h_nr_runnable, idle: queue.h_nr_idle };
         let all = delta.queued;
+        let first = self.root_cfs(cpu).h_nr_queued == 0;
         let mut level = Some(self.tg(tg).se[cpu.index()]);
         let mut joining = true;
         let lists = self.lists_throttled();
@@ -504,6 +505,9 @@ impl Sched {
                 self.list_add_leaf_cfs_rq(above);
             }
             level = self.se(se).parent;
+        }
+        if first && all > 0 {
+            self.fair_server_start(cpu);
         }
         self.add_nr_running(cpu, all);
     }

@@ -16,6 +16,21 @@ const MIN_SHARES: u64 = 2 << LOAD_SHIFT;
 const MAX_SHARES: u64 = (1 << 18) << LOAD_SHIFT;
 
 impl Sched {
+    fn has_slice_trees(&self) -> bool {
+        self.is_eevdf() && self.kernel.has(Feature::SliceNotRotated)
+    }
+
+    /// Keeps the trees of all CPUs' queues from now on, if the rules have them. They matter only to entities of groups, so
+    /// the first group does that. The shape of a queue's tree is the kernel's once the queue has been empty.
+    pub fn keep_slice_trees(&mut self) {
+        if self.has_slice_trees() {
+            for cpu in (0..self.rqs.len()).map(CpuId::from) {
+                let root = self.root_cfs_id(cpu);
+                self.cfs_mut(root).timeline.keep_tree();
+            }
+        }
+    }
+
     /// Creates a group below another, with shares in 64-bit scale (nice 0 = [`NICE_0_LOAD`]). `creator` is the CPU
     /// whose node's memory holds it.
     ///
@@ -37,7 +52,12 @@ impl Sched {
             bandwidth: Bandwidth::default(),
         });
         let entity = Entity { load: LoadWeight::new(NICE_0_LOAD), ..Entity::default() };
-        self.begin_on_each_cpu(tg, &CfsRq::new(creator, tg), &entity, |sched, cpu, cfs, se| {
+        let mut queue = CfsRq::new(creator, tg);
+        if self.has_slice_trees() {
+            queue.timeline.keep_tree();
+            self.keep_slice_trees();
+        }
+        self.begin_on_each_cpu(tg, &queue, &entity, |sched, cpu, cfs, se| {
             sched.update_rq_clock(cpu, now);
             sched.init_entity_runnable_average(se);
             sched.attach_entity_cfs_rq(se);
