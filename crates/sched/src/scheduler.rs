@@ -17,7 +17,8 @@ use schedlab_units::{Duration, TaskId, Time};
 use crate::{
     BalanceDecision, Candidate, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately,
     Looked, MigrationCause, NeedResched, NewTask, Newidle, Placement, Policy, PreemptDecision, Reason,
-    Scaled, Sched, SeId, Switched, Task, TaskState, TgId, Ticked, Took, WakePath, Wakeup, WakeupDecision,
+    Scaled, Sched, SdId, SeId, Switched, Task, TaskState, TgId, Ticked, Took, WakePath, Wakeup,
+    WakeupDecision,
 };
 
 /// The list for rejected CPUs, if they are wanted.
@@ -272,6 +273,8 @@ pub trait Scheduler {
     fn has_been_up(&mut self, now: Time, draw: impl FnMut() -> u64);
     /// When domains were last balanced.
     fn was_balanced(&mut self, at: Time, lately: Lately, draw: impl FnMut() -> u64);
+    /// The time between two periodic passes over a domain, at its present interval, of a CPU that is busy or not.
+    fn balance_period(&self, sd: SdId, busy: bool) -> Duration;
     /// The initial cost estimate of newly idle balancing, ns.
     fn set_newidle_cost(&mut self, ns: u64);
     /// Limits searches in the cache of a CPU, as a pass that finds this utilisation.
@@ -308,6 +311,7 @@ impl Scheduler for Sched {
         fn cpus_share_cache(&self, a: CpuId, b: CpuId) -> bool;
         fn task(&self, task: TaskId) -> &Task;
         fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool;
+        fn balance_period(&self, sd: SdId, busy: bool) -> Duration;
         fn hrtick_at(&self, cpu: CpuId) -> Option<u64>;
         fn dl_inactive_due(&self, task: TaskId, now: Time) -> bool;
         fn stops_tick(&self, expected_ns: Option<u64>, timer_ns: u64) -> bool;

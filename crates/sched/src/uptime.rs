@@ -5,9 +5,9 @@
 //! ago, each CPU went idle at some time, and the limits of idle searches have settled.
 
 use schedlab_topology::CpuId;
-use schedlab_units::Time;
+use schedlab_units::{Duration, Time};
 
-use crate::{Sched, SchedDomain};
+use crate::{Sched, SchedDomain, SdId};
 
 /// The activity of a machine just before a run, which determines when CPUs last balanced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +93,11 @@ impl Sched {
             self.get_sd_balance_interval(&sd, true)
         };
         Some([sd.min_interval, sd.max_interval].map(busy))
+    }
+
+    /// The time between two periodic passes over a domain, at its present interval, of a CPU that is busy or not.
+    pub fn balance_period(&self, sd: SdId, busy: bool) -> Duration {
+        Duration(self.get_sd_balance_interval(self.domains.sd(sd), busy) * self.tick_ns())
     }
 
     /// Sets the last pass of a CPU over the lowest of its domains with `from` in it so that the next one, if the CPU is

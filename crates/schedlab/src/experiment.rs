@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 use schedlab_machine::Machine;
 use schedlab_sched::Kernel;
-use schedlab_sim::{Account, Counts, End, Noise, Profile, Settled, Simulation};
+use schedlab_sim::{Account, Counts, End, Noise, Profile, Settled, Simulation, SlowClock};
 use schedlab_trace::{Sink, Tee};
 use schedlab_units::Duration;
 
@@ -43,6 +43,8 @@ pub struct Run {
     pub engine: Counts,
     /// Where the time of each CPU went.
     pub account: Account,
+    /// Slow mechanisms that had not completed a period by its end.
+    pub slower: Vec<SlowClock>,
     /// How its figures settled, if it waited for that.
     pub settled: Option<Settled>,
     /// The figures read from it.
@@ -62,6 +64,7 @@ impl Run {
             profile: Profile::default(),
             engine: Counts::default(),
             account: Account::default(),
+            slower: Vec::new(),
             settled: None,
             folds,
         }
@@ -214,6 +217,7 @@ pub fn run_folding<S: Sink>(
         profile: outcome.profile,
         engine: outcome.counts,
         account: outcome.account,
+        slower: outcome.slower,
         settled: outcome.settled,
         folds,
     };

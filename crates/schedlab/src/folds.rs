@@ -5,8 +5,9 @@ use schedlab_report::metrics::{
 };
 use schedlab_trace::{Decided, Event, Kind, Label, Sink};
 use schedlab_units::Time;
-use schedlab_workload::{LabelId, MeasureRule, STEADY, Workload};
+use schedlab_workload::{HALF, LabelId, MeasureRule, STEADY, Workload};
 
+use crate::halves::Halves;
 use crate::run_clock::{Hand, RunClock};
 
 /// The figures of one run.
@@ -28,11 +29,14 @@ pub struct Folds {
     pub marks: Vec<Marks>,
     /// When the workload marked the end of its warm-up; figures count from there.
     pub steady_at: Option<Time>,
+    /// Its two halves, if a mark says where the second begins.
+    pub halves: Option<Box<Halves>>,
     /// Followed once for migrations and latencies.
     wakes: Wakes,
     /// Statistics of each kind of task, and of the rest of the traffic; `None` if not requested.
     pub figures: Option<Box<Figures>>,
     steady: Label,
+    half: Label,
     explained: bool,
     clock: Option<Hand>,
 }
@@ -75,9 +79,11 @@ impl Folds {
             reasons: Reasons::default(),
             marks: workload.measures.iter().map(|m| Marks::new(rule(m.rule))).collect(),
             steady_at: None,
+            halves: None,
             wakes: Wakes::default(),
             figures: None,
             steady: Label::new(STEADY),
+            half: Label::new(HALF),
             explained: true,
             clock: None,
         }
@@ -113,6 +119,9 @@ impl Folds {
         for marks in &mut self.marks {
             marks.end(now);
         }
+        if let (Some(halves), Some(from)) = (&mut self.halves, self.steady_at) {
+            halves.end(from, now, &self.counts, &self.migrations, &self.marks);
+        }
     }
 
     /// The warm-up is over: discards what was gathered so far.
@@ -141,9 +150,22 @@ impl Sink for Folds {
             self.reasons.event(event);
             return;
         }
-        let steady = matches!(event.kind, Kind::Mark { label, .. } if label == self.steady);
+        let marks = |wanted| matches!(event.kind, Kind::Mark { label, .. } if label == wanted);
+        let steady = marks(self.steady);
         if steady {
             self.begin_again(event.time);
+        } else if marks(self.half)
+            && let Some(from) = self.steady_at
+        {
+            match &mut self.halves {
+                None => {
+                    let halves = Halves::begin(event.time, &self.counts, &self.migrations, &self.marks);
+                    self.halves = Some(Box::new(halves));
+                }
+                Some(halves) => {
+                    halves.end(from, event.time, &self.counts, &self.migrations, &self.marks);
+                }
+            }
         }
         if let Some(clock) = &mut self.clock {
             clock.at(event.time);

@@ -62,6 +62,7 @@ pub mod facts;
 pub mod figures;
 mod find_machine;
 mod folds;
+mod halves;
 mod judge;
 pub mod kernels;
 mod measured;

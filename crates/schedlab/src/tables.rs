@@ -134,6 +134,7 @@ impl Results {
             }
         }
         told.extend(self.unsettled(experiment));
+        told.extend(crate::slow_clocks::unlike_halves(experiment, self));
         told
     }
 
@@ -151,7 +152,8 @@ impl Results {
         let longest = given_up.iter().map(|settled| settled.after).max()?;
         let count = given_up.len();
         Some(format!(
-            "figures did not stand still within {longest} of warm-up in {count} runs: they still change with time"
+            "figures did not stand still within {} of warm-up in {count} runs: they still change with time",
+            crate::slow_clocks::told(longest)
         ))
     }
 

@@ -447,15 +447,12 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         for &since in self.throttled.values() {
             counts.throttled_ns += self.now.since(since).0;
         }
-        Outcome {
-            end,
-            began: self.began,
-            time: self.now,
-            counts,
-            profile,
-            account: self.account().since(&self.begun),
-            settled: self.settling.settled,
-        }
+        let account = self.account().since(&self.begun);
+        let elapsed = self.now.since(self.began);
+        let slower =
+            self.slow_clocks(&account).into_iter().filter(|clock| clock.round_at() > elapsed).collect();
+        let settled = self.settling.settled;
+        Outcome { end, began: self.began, time: self.now, counts, profile, account, slower, settled }
     }
 
     /// Handles events until the run ends.
@@ -546,6 +543,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 let pass = self.passes[number as usize];
                 self.sched.balances_at(pass.cpu, pass.from, self.now + Duration(self.sched.tick_ns() / 2));
             }
+            Event::Half { over } => self.half(over),
             Event::NoOverload { cpu } => self.sched.set_overload(cpu, false),
             Event::Change { number } => {
                 let changes = self.changes.clone();

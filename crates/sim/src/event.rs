@@ -39,6 +39,8 @@ pub(crate) enum Event {
     Irq { source: SourceId },
     /// A change from outside.
     Change { number: u32 },
+    /// The second half of what is measured begins, or is over.
+    Half { over: bool },
     /// A pass of balancing is known to come at the next tick.
     Pass { number: u32 },
     /// A pass of this CPU has found that no CPU has two tasks.

@@ -115,6 +115,24 @@ impl Memory {
         moved
     }
 
+    /// When the scan began to count, after the start of a run at `began`, and how long it takes from when pages begin to
+    /// follow to its first end. `None` if there is nothing that it passes over.
+    pub fn goes_round(&self, mbps: u64, began: Time) -> Option<(Duration, Duration)> {
+        let all: u64 = self.regions.iter().map(|region| region.bytes).sum();
+        let round = |mbps| Duration((u128::from(all) * 1000 / u128::from(mbps)) as u64);
+        let first = self.scan.first_page.unwrap_or(began);
+        (all > 0 && mbps > 0).then(|| (Duration(first.0.saturating_sub(began.0)), round(mbps)))
+    }
+
+    /// The scan has been round once: each region moves to the node of the task that passes over it next. False if no page
+    /// was touched yet.
+    pub fn went_round(&mut self, mbps: u64, now: Time) -> bool {
+        let Some((_, round)) = self.goes_round(mbps, now) else { return false };
+        let before = Time(now.0.saturating_sub((PAGES_FOLLOW + round).0));
+        self.scan.first_page = self.scan.first_page.map(|first| first.min(before));
+        self.scan.first_page.is_some()
+    }
+
     /// The share of a region on each node that has some, of 65536.
     fn shares(&self, region: RegionId, here: NodeId) -> Vec<(NodeId, u64)> {
         let region = &self.regions[region.index()];
@@ -321,6 +339,25 @@ mod tests {
             assert_eq!([passed(ms, 0), passed(ms, 1_000_000_000)], [first, second], "after {ms} ms");
         }
         assert_eq!(PageScan::default().passed(Time(9_000_000_000), 1_000, 0, 1, 1), 0, "no page, no scan");
+    }
+
+    #[test]
+    fn pages_may_be_put_where_the_scan_would_bring_them() {
+        let regions = vec![Region { bytes: 1_000_000, on_node: vec![1_000_000, 0], passed: 0 }];
+        let mut memory = Memory { regions, flows: Vec::new(), dirty: false, scan: PageScan::default() };
+        let (now, mbps) = (Time(9_000_000_000), 1_000);
+        assert!(!memory.went_round(mbps, now), "no page was touched");
+        memory.scan.first_page = Some(Time(8_900_000_000));
+        let began = Time(8_000_000_000);
+        assert_eq!(
+            memory.goes_round(mbps, began),
+            Some((Duration::millis(900), Duration::millis(1))),
+            "the first page came after 900 ms"
+        );
+        assert_eq!(memory.balance(RegionId(0), NodeId(1), now, mbps), 0, "pages do not follow yet");
+        assert!(memory.went_round(mbps, now));
+        assert_eq!(memory.balance(RegionId(0), NodeId(1), now, mbps), 1_000_000);
+        assert_eq!(memory.regions[0].on_node, [0, 1_000_000]);
     }
 
     #[test]

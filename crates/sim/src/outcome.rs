@@ -5,6 +5,7 @@ use schedlab_units::{Duration, Pid, Time};
 use crate::account::Account;
 use crate::profile::Profile;
 use crate::settle::Settled;
+use crate::slow_clocks::SlowClock;
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +135,8 @@ pub struct Outcome {
     pub profile: Profile,
     /// Where the time of each CPU went, counted from the same mark.
     pub account: Account,
+    /// Slow mechanisms that had not completed a period by its end.
+    pub slower: Vec<SlowClock>,
     /// How its figures settled, if it was to wait for that.
     pub settled: Option<Settled>,
 }

@@ -6,7 +6,7 @@ use schedlab_kernel_tree::{GroupId, How, end_run};
 use schedlab_sched::{
     BalanceDecision, Curr, Deactivate, Domains, Effect, Experience, Kernel, KernelError, Lately, Looked,
     MigrationCause, NeedResched, NewTask, Newidle, PassedOver, Placement, Policy, PreemptDecision, Sched,
-    Scheduler, Switched, Task, TaskState, TgId, Ticked, Took, WakePath, Wakeup, WakeupDecision,
+    Scheduler, SdId, Switched, Task, TaskState, TgId, Ticked, Took, WakePath, Wakeup, WakeupDecision,
 };
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{Duration, TaskId, Time};
@@ -633,6 +633,9 @@ impl Scheduler for TreeSched {
     fn was_balanced(&mut self, at: Time, lately: Lately, draw: impl FnMut() -> u64) {
         self.rules.was_balanced(at, lately, draw);
         self.bring_past();
+    }
+    fn balance_period(&self, sd: SdId, busy: bool) -> Duration {
+        self.rules.balance_period(sd, busy)
     }
     fn set_newidle_cost(&mut self, ns: u64) {
         self.rules.set_newidle_cost(ns);

@@ -42,6 +42,6 @@ pub use program::{
 };
 pub use rt_app::RtApp;
 pub use workload::{
-    Deadline, Did, Flips, GroupSpec, Measure, MeasureRule, Naming, Placed, Policy, Process, Quota, STEADY,
-    SchedAttr, Start, TASKS_MAX, TaskSpec, Workload, shares_of_weight,
+    Deadline, Did, Flips, GroupSpec, HALF, Measure, MeasureRule, Naming, Placed, Policy, Process, Quota,
+    STEADY, SchedAttr, Start, TASKS_MAX, TaskSpec, Workload, shares_of_weight,
 };

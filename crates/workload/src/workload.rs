@@ -327,6 +327,9 @@ pub const TASKS_MAX: u32 = 4 << 20;
 /// The mark from which on everything counts: what came before was warming up.
 pub const STEADY: &str = "steady";
 
+/// The mark where the second half of what is measured begins (value 0) and ends (1), if the run waited until it had settled.
+pub const HALF: &str = "second half";
+
 /// How a measure is computed from the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureRule {

@@ -458,7 +458,7 @@ fn a_figure_that_no_run_came_to_is_reported_and_not_printed() {
     assert!(!String::from_utf8(output.stdout).unwrap().contains("NaN"));
     expect![[r#"
         schedlab: note: s has no figure: no run reached the marks it is computed from; a longer limit may help
-        schedlab: note: runs take 10.0 us; slower clocks have not completed a period: balancing of busy CPUs in MC, with the limit of searches (32ms), averages of load (353ms); warmup = "auto" continues until figures stand still, if the workload has a duration or a window
+        schedlab: note: runs take 10.0 us; slower clocks have not completed a period: balancing of busy CPUs in MC, with the limit of searches (60ms), averages of load (353ms); warmup = "auto" waits for those it can afford and until figures stand still, if the workload has a duration or a window
         schedlab: note: 1x2 is of no class of hardware, so its idle CPUs have no idle states; 1x2:class=zen3 gives it those of one (machines/class has them all)
     "#]]
     .assert_eq(&String::from_utf8(output.stderr).unwrap());

@@ -146,6 +146,12 @@ impl Marks {
         }
     }
 
+    /// What a rate has counted so far; `None` for other rules.
+    pub fn tally(&self) -> Option<i64> {
+        let rate = matches!(self.rule, MarkRule::Rate { .. } | MarkRule::Whole { .. });
+        rate.then_some(if self.sum == 0 { self.met as i64 } else { self.sum })
+    }
+
     /// How many spans were measured.
     pub fn spans(&self) -> u64 {
         self.spans.n()

@@ -86,6 +86,7 @@ pub fn run_copy(mut copy: Warm, spans: Spans, row: &Row, seed: u64) -> Result<Ru
         profile: outcome.profile,
         engine: outcome.counts,
         account: outcome.account,
+        slower: outcome.slower,
         settled: outcome.settled,
         folds,
     })
