@@ -2,8 +2,8 @@
 
 use schedlab_report::Comparison;
 
-use crate::experiment::Results;
-use crate::scenario::{Expect, Scenario, What};
+use crate::experiment::{Results, Run};
+use crate::scenario::{Expect, Row, Scenario, What};
 
 /// An expectation and whether it was met.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -29,6 +29,7 @@ impl Scenario {
         };
         match &expect.what {
             What::Change { metric, change } => self.judge_change(expect, kernel, metric, *change, comparison),
+            What::Value { metric, value } => self.judge_value(expect, kernel, metric, *value, results),
             What::Forks(cpus) => vec![self.judge_forks(expect, kernel, cpus, results)],
         }
     }
@@ -70,6 +71,39 @@ impl Scenario {
             });
         }
         found
+    }
+
+    fn judge_value(
+        &self,
+        expect: &Expect,
+        kernel: usize,
+        metric: &str,
+        [low, high]: [f64; 2],
+        results: &Results,
+    ) -> Vec<Judgement> {
+        let name = &self.kernels[kernel].name;
+        let of_row = |(row, runs): (&Row, &Vec<Vec<Run>>)| {
+            let at = row.workload.measures.iter().position(|measure| measure.name == metric)?;
+            let values: Option<Vec<f64>> =
+                runs.get(kernel)?.iter().map(|run| run.folds.marks[at].value()).collect();
+            let values = values.filter(|values| !values.is_empty())?;
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let unit = row.workload.measures[at].unit;
+            let key = if row.key.is_empty() { metric } else { &row.key };
+            let sentence = format!("{key} under {name}: {mean} {unit}, expected {low} to {high}");
+            Some(Judgement { line: expect.line, met: (low..=high).contains(&mean), sentence })
+        };
+        let rows = self.rows.iter().zip(&results.runs);
+        let wanted = rows.filter(|(row, _)| expect.row.as_ref().is_none_or(|key| key == &row.key));
+        let found: Vec<Judgement> = wanted.filter_map(of_row).collect();
+        match found.is_empty() {
+            true => vec![Judgement {
+                line: expect.line,
+                met: false,
+                sentence: format!("no run under {name} measured \"{metric}\""),
+            }],
+            false => found,
+        }
     }
 
     fn judge_forks(&self, expect: &Expect, kernel: usize, cpus: &[u16], results: &Results) -> Judgement {

@@ -1,6 +1,7 @@
 //! The `[workload]` of a scenario, as rows.
 
 use schedlab_machine::Machine;
+use schedlab_sched::Kernel;
 use schedlab_topology::CpuId;
 use schedlab_units::Duration;
 use schedlab_workload::{Completion, Op, RtApp, Workload, WorkloadRead};
@@ -80,6 +81,33 @@ pub(crate) fn check_cpus(
         Some(line) => Error::at(file, line, &message),
         None => Error::new(format!("{file}: {message}")),
     })
+}
+
+/// Every part of a kernel string that a program switches to must exist in the kernels.
+pub(crate) fn check_parts(
+    file: &str,
+    text: &str,
+    workload: &Workload,
+    kernels: &[Kernel],
+) -> Result<(), Error> {
+    for part in &workload.parts {
+        for kernel in kernels {
+            let Err(e) = kernel.clone().switch(part) else { continue };
+            // `program = ["run 1ms; switch NO_SUCH"]`
+            let names = |line: &str| {
+                let mut words =
+                    line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ';' | ','));
+                words.any(|word| word == "switch") && words.any(|word| word == part)
+            };
+            let line = text.lines().position(names).map(|index| index + 1);
+            let message = format!("switch {part}: {e}");
+            return Err(match line {
+                Some(line) => Error::at(file, line, &message),
+                None => Error::new(format!("{file}: {message}")),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The first line with a key about CPUs and this number in its value (alone or inside a range), or with an operation

@@ -127,6 +127,13 @@ pub enum What {
         /// Bounds, as fractions.
         change: [f64; 2],
     },
+    /// A measure itself, in its unit (ns, s, /s), as the mean of the runs, between two bounds.
+    Value {
+        /// Measure.
+        metric: String,
+        /// Bounds.
+        value: [f64; 2],
+    },
     /// CPUs of the first new tasks, in order, in every run.
     Forks(Vec<u16>),
 }
@@ -140,9 +147,9 @@ struct File {
     runs: Spanned<u32>,
     #[serde(default = "seed_one")]
     seed: u64,
-    limit: Option<Spanned<String>>,
-    warmup: Option<Spanned<String>>,
-    noise: Option<Spanned<String>>,
+    limit: Option<Spanned<toml::Value>>,
+    warmup: Option<Spanned<toml::Value>>,
+    noise: Option<Spanned<toml::Value>>,
     reference: Option<crate::Reference>,
     /// Parsed separately, with its own positions.
     #[serde(rename = "workload")]
@@ -164,6 +171,7 @@ struct FileExpect {
     row: Option<toml::Value>,
     metric: Option<String>,
     change: Option<[f64; 2]>,
+    value: Option<[f64; 2]>,
     forks: Option<Vec<u16>>,
 }
 
@@ -201,27 +209,37 @@ impl Scenario {
         }
         check_runs(*raw.runs.get_ref())
             .map_err(|e| at.error(Some(raw.runs.span()), &format!("runs is {e}")))?;
-        let limit = raw
-            .limit
-            .as_ref()
-            .map(|text| parse_limit(text.get_ref()).map_err(|e| at.error(Some(text.span()), &e)));
+        let limit = raw.limit.as_ref().map(|value| {
+            let limit = match value.get_ref() {
+                toml::Value::String(text) => parse_limit(text),
+                other => Err(format!("limit is text with a unit, as in \"10s\", not {other}")),
+            };
+            limit.map_err(|e| at.error(Some(value.span()), &e))
+        });
         let limit = limit.transpose()?;
-        let settles = match &raw.warmup {
+        let settles = match raw.warmup.as_ref().map(|value| (value, value.get_ref().as_str())) {
             None => false,
-            Some(word) if word.get_ref() == "auto" => true,
-            Some(word) => {
-                let problem = "warmup is \"auto\", or left out; some models have a warmup of their own under [workload]";
-                return Err(at.error(Some(word.span()), problem));
+            Some((_, Some("auto"))) => true,
+            Some((value, _)) => {
+                let problem = format!(
+                    "warmup is \"auto\", or left out, not {}; some models have a warmup of their own under [workload], as in \
+                     \"5ms\"",
+                    value.get_ref()
+                );
+                return Err(at.error(Some(value.span()), &problem));
             }
         };
-        let noise = match raw.noise.as_ref().map(|word| (word, word.get_ref().as_str())) {
-            None | Some((_, "quiet")) => Noise::QUIET,
-            Some((_, "idle-server")) => Noise::IDLE_SERVER,
-            Some((word, _)) => {
-                return Err(at.error(Some(word.span()), "noise is \"idle-server\" or \"quiet\""));
+        let noise = match raw.noise.as_ref().map(|value| (value, value.get_ref().as_str())) {
+            None | Some((_, Some("quiet"))) => Noise::QUIET,
+            Some((_, Some("idle-server"))) => Noise::IDLE_SERVER,
+            Some((value, _)) => {
+                return Err(at.error(Some(value.span()), "noise is \"idle-server\" or \"quiet\""));
             }
         };
         let rows = crate::rows::of(file, text, &machine, files)?;
+        for row in &rows {
+            crate::rows::check_parts(file, text, &row.workload, &kernels)?;
+        }
         let expect = raw.expect.iter().map(|e| at.expect(e)).collect::<Result<Vec<_>, _>>()?;
         Ok(Scenario {
             file: file.to_string(),
@@ -320,7 +338,7 @@ impl Scenario {
                     rows => format!("there is no row \"{row}\"; the rows are {}", rows.join(", ")),
                 });
             }
-            if let What::Change { metric, .. } = &expect.what {
+            if let What::Change { metric, .. } | What::Value { metric, .. } = &expect.what {
                 let known = self.metrics();
                 if !known.contains(metric.as_str()) {
                     let known: Vec<&str> = known.into_iter().collect();
@@ -350,15 +368,18 @@ impl Place<'_> {
 
     fn expect(&self, raw: &Spanned<FileExpect>) -> Result<Expect, Error> {
         let expect = raw.get_ref();
-        let what = match (&expect.metric, expect.change, &expect.forks) {
-            (Some(_), Some([low, high]), None) if high < low => {
-                let message = format!("the bounds of change are reversed; write [{high:?}, {low:?}]");
+        for (name, bounds) in [("change", expect.change), ("value", expect.value)] {
+            if let Some([low, high]) = bounds.filter(|[low, high]| high < low) {
+                let message = format!("the bounds of {name} are reversed; write [{high:?}, {low:?}]");
                 return Err(self.error(Some(raw.span()), &message));
             }
-            (Some(metric), Some(change), None) => What::Change { metric: metric.clone(), change },
-            (None, None, Some(forks)) => What::Forks(forks.clone()),
+        }
+        let what = match (&expect.metric, expect.change, expect.value, &expect.forks) {
+            (Some(metric), Some(change), None, None) => What::Change { metric: metric.clone(), change },
+            (Some(metric), None, Some(value), None) => What::Value { metric: metric.clone(), value },
+            (None, None, None, Some(forks)) => What::Forks(forks.clone()),
             _ => {
-                let message = "an expectation has either metric and change, or forks";
+                let message = "an expectation has either metric and change, or metric and value, or forks";
                 return Err(self.error(Some(raw.span()), message));
             }
         };
@@ -436,6 +457,37 @@ mod tests {
         assert!(parse_limit("0s").unwrap_err().contains("the time is zero"));
         assert_eq!([1, RUNS_MAX].map(check_runs), [Ok(()), Ok(())]);
         assert_eq!(check_runs(u32::MAX).unwrap_err(), "at most 100000, not 4294967295");
+    }
+
+    #[test]
+    fn a_key_of_the_wrong_type_and_a_part_that_does_not_exist_name_their_line() {
+        let of = |key: &str, op: &str| {
+            let text = format!(
+                "machine = \"2\"\nkernels = [\"v6.12\"]\n{key}\n[workload]\nduration = \"1ms\"\n[[workload.task]]\nname = \"w\"\n\
+                 program = [\"run 1us; {op}\"]\n"
+            );
+            Scenario::parse("f", &text, &NoFiles).map(|_| ()).map_err(|e| e.to_string())
+        };
+        let told = |key, op, starts: &str, has: &str| {
+            let error = of(key, op).unwrap_err();
+            assert!(error.starts_with(starts) && error.contains(has), "{error}");
+        };
+        told(
+            "warmup = 5",
+            "yield",
+            "f:3: warmup is \"auto\"",
+            "not 5; some models have a warmup of their own",
+        );
+        told("warmup = \"5ms\"", "yield", "f:3: warmup is \"auto\"", "as in \"5ms\"");
+        told("limit = 5", "yield", "f:3: limit is text with a unit, as in \"10s\"", "not 5");
+        told("noise = 5", "yield", "f:3: noise is", "quiet");
+        told("", "switch NO_SUCH", "f:8: switch NO_SUCH: there is no rule", "schedlab features");
+        assert_eq!(of("limit = \"1ms\"", "switch NO_SIS_UTIL"), Ok(()));
+        let expect = "[[expect]]\nmetric = \"x\"\nvalue = [2, 1]";
+        let text =
+            format!("machine = \"2\"\nkernels = [\"v6.12\"]\n[workload]\nmodel = \"token\"\n{expect}\n");
+        let error = Scenario::parse("f", &text, &NoFiles).unwrap_err().to_string();
+        assert_eq!(error, "f:5: the bounds of value are reversed; write [1.0, 2.0]");
     }
 
     #[test]

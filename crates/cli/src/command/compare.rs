@@ -81,9 +81,10 @@ pub fn run(args: &Compare) -> Result<Status, Error> {
     let columns = &mut compared.experiment.columns;
     columns.drain(..columns.len() - 1);
     let scenario = &mut columns[0].scenario;
-    // Changes are relative to a baseline that is not run; placements can still be judged.
+    // Changes are relative to a baseline that is not run; placements and values can still be judged.
     scenario.expect.retain(|e| {
-        matches!(e.what, What::Forks(_)) && e.kernel.as_ref().is_none_or(|k| k == &scenario.kernels[0].name)
+        matches!(e.what, What::Forks(_) | What::Value { .. })
+            && e.kernel.as_ref().is_none_or(|k| k == &scenario.kernels[0].name)
     });
     run_and_print(args, compared)
 }

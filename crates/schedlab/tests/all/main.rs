@@ -5,6 +5,7 @@ mod damaged;
 mod detect_simulated;
 mod detect_switches;
 mod kernel_tree;
+mod kstep;
 mod milestone;
 mod recorded_domains;
 mod replay;
