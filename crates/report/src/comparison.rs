@@ -4,7 +4,9 @@
 //! their percentages as mmtests has them, the star by the chosen rule, and the paired
 //! difference by seed with its interval and its verdict.
 
-use schedlab_stats::{Direction, Era, Judge, Paired, Rule, Star, Stat, Summary, Verdict, rdiff, sdiff};
+use schedlab_stats::{
+    Direction, Era, Interval, Judge, Paired, Rule, Star, Stat, Summary, Verdict, rdiff, sdiff,
+};
 
 use crate::{Cell, Metric, Row, Table};
 
@@ -82,6 +84,8 @@ pub struct CellComparison {
     pub paired: Paired,
     /// The verdict on it.
     pub verdict: Verdict,
+    /// The changes at the ends of what decides this one, as fractions, if they are far apart: printed in place of it.
+    pub span: Option<Interval>,
     /// About how many pairs would be enough if there are too few; `None` if that cannot be estimated, or there are
     /// enough.
     pub pairs_needed: Option<usize>,
@@ -263,6 +267,7 @@ fn compare_cell(
         distance: if distance.is_nan() { 0.0 } else { distance },
         paired,
         verdict,
+        span: None,
         pairs_needed: pairs_needed.flatten().map(rounded_up),
     }
 }

@@ -18,4 +18,4 @@ pub mod schedstat;
 pub use comparison::{CellComparison, Comparison, MetricComparison, Options, Ratios, RowComparison};
 pub use metric::{Cell, Metric, Row, Run, Table, TableError, fitting_time};
 pub use perfstat::{Elapsed, PerfRow, PerfStat};
-pub use schedlab_stats::{Direction, Judge, Rule, Stat, Verdict};
+pub use schedlab_stats::{Direction, Interval, Judge, Rule, Stat, Verdict};

@@ -38,9 +38,9 @@ fn block(comparison: &Comparison, kernel: usize, width: usize) -> String {
         if most == 1 { "" } else { "s" },
         comparison.options.confidence * 100.0,
     );
-    let change_width = cells().map(|(_, _, cell)| change(&cell.paired).0.len()).max().unwrap_or(0);
+    let change_width = cells().map(|(_, _, cell)| change(cell).0.len()).max().unwrap_or(0);
     let line = |(metric, row, cell): (&MetricComparison, &crate::RowComparison, &CellComparison)| {
-        let (change, interval) = change(&cell.paired);
+        let (change, interval) = change(cell);
         // If there are no pairs, each side still shows its own value.
         let side = |paired: f64, cell: &CellComparison| if paired.is_finite() { paired } else { mean(cell) };
         vec![

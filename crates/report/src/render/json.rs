@@ -93,6 +93,7 @@ fn paired(cell: &CellComparison) -> Value {
         "value": paired.value,
         "change_percent": paired.change.map(|c| c * 100.0),
         "interval_percent": paired.interval.map(|i| ends(i.scaled(100.0))),
+        "span_percent": cell.span.map(|span| ends(span.scaled(100.0))),
         "difference": paired.difference.map(|d| d.value),
         "difference_interval": paired.difference.map(|d| ends(d.interval)),
         "verdict": cell.verdict.to_string(),
@@ -203,6 +204,7 @@ mod tests {
                               66.6666666666667,
                               66.6666666666667
                             ],
+                            "span_percent": null,
                             "difference": 60000.0,
                             "difference_interval": [
                               60000.0,
@@ -274,6 +276,7 @@ mod tests {
                             "value": null,
                             "change_percent": null,
                             "interval_percent": null,
+                            "span_percent": null,
                             "difference": null,
                             "difference_interval": null,
                             "verdict": "too few runs",

@@ -39,10 +39,11 @@ fn table(comparison: &Comparison, metric: &MetricComparison) -> String {
             }
         }));
         cells.extend(row.cells[1..].iter().map(|cell| {
-            let (change, interval) = change(&cell.paired);
+            let (change, interval) = change(cell);
             // A backslash escapes the star.
-            let star = if metric.is_starred(cell) { " \\*" } else { "" };
-            format!("{change} {interval} {}{star}", metric.word(cell))
+            let star = if metric.is_starred(cell) && cell.span.is_none() { " \\*" } else { "" };
+            let change = format!("{change} {interval}");
+            format!("{} {}{star}", change.trim_end(), metric.word(cell))
         }));
         lines.push(line(&cells));
     }

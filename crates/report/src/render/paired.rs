@@ -8,7 +8,7 @@
 //! Here a change keeps its sign: a time that falls is negative, and the word says that this is good. The
 //! stars are those of the table above it.
 
-use schedlab_stats::{Interval, Mean, Paired};
+use schedlab_stats::{Interval, Mean};
 
 use super::columns::{Lean, columns};
 use crate::{CellComparison, Comparison, MetricComparison};
@@ -32,7 +32,7 @@ fn block(comparison: &Comparison, metric: &MetricComparison, kernel: usize) -> S
         comparison.options.rule,
     );
     let cells = || metric.rows.iter().map(|row| &row.cells[kernel]);
-    let width = cells().map(|cell| change(&cell.paired).0.len()).max().unwrap_or(0);
+    let width = cells().map(|cell| change(cell).0.len()).max().unwrap_or(0);
     let lines: Vec<Vec<String>> =
         metric.rows.iter().zip(cells()).map(|(row, cell)| line(metric, &row.key, cell, width)).collect();
     let leans = [Lean::Left, Lean::Left, Lean::Right, Lean::Right, Lean::Left, Lean::Left];
@@ -44,8 +44,8 @@ fn line(metric: &MetricComparison, key: &str, cell: &CellComparison, change_widt
         Mean::Arithmetic => "Amean",
         Mean::Harmonic => "Hmean",
     };
-    let (change, interval) = change(&cell.paired);
-    let star = if metric.is_starred(cell) { " *" } else { "" };
+    let (change, interval) = change(cell);
+    let star = if metric.is_starred(cell) && cell.span.is_none() { " *" } else { "" };
     let digits = metric.digits();
     vec![
         mean.to_owned(),
@@ -63,9 +63,14 @@ pub(super) fn known(x: f64, digits: usize) -> String {
 }
 
 /// The change in percent, or in the metric's own unit if the baseline is zero. An unknown interval is
-/// `[?, ?]`.
-pub(super) fn change(paired: &Paired) -> (String, String) {
+/// `[?, ?]`. A span stands in place of both.
+pub(super) fn change(cell: &CellComparison) -> (String, String) {
     let unknown = || "[?, ?]".to_owned();
+    let paired = &cell.paired;
+    if let Some(span) = cell.span {
+        let Interval { low, high } = span.scaled(100.0);
+        return (format!("{} to {} %", signed(low, 1), signed(high, 1)), String::new());
+    }
     if let Some(change) = paired.change.filter(|change| change.is_finite()) {
         let (change, interval) = (change * 100.0, paired.interval.map(|i| i.scaled(100.0)));
         let digits = digits(change, interval);
@@ -134,6 +139,17 @@ mod tests {
                 Amean  128  1345.26  1372.64  +2.0 % [?, ?]          too few runs
             "#]],
         );
+    }
+
+    #[test]
+    fn a_span_stands_in_place_of_a_figure_with_a_star() {
+        let options = Options { rule: "t-2020".parse().unwrap(), ..Options::default() };
+        let mut comparison = Comparison::new(&paired_runs(), options);
+        comparison.metrics[0].rows[0].cells[1].span = Some(Interval { low: -0.31, high: -0.02 });
+        let text = paired(&comparison, &comparison.metrics[0]);
+        let line = text.lines().nth(1).unwrap();
+        assert!(line.contains("-31.0 to -2.0 %") && line.trim_end().ends_with("better"), "{line}");
+        assert!(!line.contains("-8.9 %") && !line.contains('*'), "{line}");
     }
 
     #[test]

@@ -156,8 +156,11 @@ fn verdict(comparison: &Comparison, kernel: usize) -> String {
     format!("{} against {}: {}.{most}", comparison.kernels[kernel], comparison.baseline(), parts.join(", "))
 }
 
-/// `+60.5 % [+52.4, +68.6]`
+/// `+60.5 % [+52.4, +68.6]`, or a span
 pub(super) fn change(cell: &CellComparison) -> String {
+    if let Some(span) = cell.span {
+        return format!("{:+.1} to {:+.1} %", 100.0 * span.low, 100.0 * span.high);
+    }
     let Some(change) = cell.paired.change else { return "?".to_owned() };
     let interval = cell.paired.interval.map(|interval| (100.0 * interval.low, 100.0 * interval.high));
     // More digits if a change would print as zero.

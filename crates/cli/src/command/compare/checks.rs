@@ -1,7 +1,7 @@
 //! Whether starred verdicts depend on facts that no source reports: a few more runs, and a line for each.
 
 use schedlab::checks::{Checked, Checks};
-use schedlab::report::{Comparison, Options, Verdict};
+use schedlab::report::{Comparison, Interval, Options, Verdict};
 use schedlab::{Experiment, Results};
 use serde_json::{Value, json};
 
@@ -116,21 +116,41 @@ fn joined(names: &[String]) -> String {
     told.join(", ")
 }
 
+/// The checks with the least and the greatest change, if they move it by more than the spread of their few pairs.
+fn movers(Checked { change, would_be, noise, .. }: &Checked) -> Vec<&(String, f64)> {
+    let least = would_be.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let most = would_be.iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|most| Some(*most) != least);
+    let moves = |(_, at): &&(String, f64)| (at - change).abs() > noise.max(MOVES * change.abs());
+    [least, most].into_iter().flatten().filter(moves).collect()
+}
+
+/// From the least to the greatest change, if a check moves it.
+fn span(checked: &Checked) -> Option<Interval> {
+    let ends = movers(checked);
+    let [low, high] =
+        [f64::min, f64::max].map(|end| ends.iter().fold(checked.change, |x, (_, at)| end(x, *at)));
+    (!ends.is_empty()).then_some(Interval { low, high })
+}
+
 fn percent(x: f64) -> String {
     format!("{:+.1} %", 100.0 * x)
 }
 
 impl Verdicts {
-    /// Replaces verdicts whose sign depends on a check.
+    /// Replaces verdicts whose sign depends on a check, and changes that a check moves by their span.
     pub fn judge(&self, comparison: &mut Comparison) {
-        for told in self.told.iter().filter(|told| !told.checked.turned.is_empty()) {
+        for told in &self.told {
             let Some(column) = comparison.kernels.iter().position(|name| *name == told.column) else {
                 continue;
             };
             let metrics = comparison.metrics.iter_mut().filter(|metric| metric.name == told.metric);
             for row in metrics.flat_map(|metric| &mut metric.rows).filter(|row| row.key == told.row) {
-                row.cells[column].star.significant = false;
-                row.cells[column].verdict = Verdict::Coin;
+                let cell = &mut row.cells[column];
+                if told.checked.turned.is_empty() {
+                    cell.span = span(&told.checked);
+                } else {
+                    (cell.star.significant, cell.verdict) = (false, Verdict::Coin);
+                }
             }
         }
     }
@@ -139,7 +159,7 @@ impl Verdicts {
     pub fn text(&self, columns: usize, width: usize) -> String {
         let (mut text, mut held) = (String::new(), 0);
         for told in &self.told {
-            let Checked { change, would_be, turned, noise } = &told.checked;
+            let Checked { change, would_be, turned, .. } = &told.checked;
             let of = if columns > 2 { format!(", {}", told.column) } else { String::new() };
             let name = format!("{}{of}", name_of(&told.metric, &told.row));
             let at = |name: &String| would_be.iter().find(|(of, _)| of == name).map_or(0.0, |(_, at)| *at);
@@ -154,15 +174,8 @@ impl Verdicts {
                 text += &wrapped("coin   ", &line, width);
                 continue;
             }
-            let least = would_be.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-            let most = would_be.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-            let (Some(least), Some(most)) = (least, most) else { continue };
-            let ends = if least.0 == most.0 { vec![least] } else { vec![least, most] };
-            let ends: Vec<String> = ends
-                .into_iter()
-                .filter(|(_, at)| (at - change).abs() > noise.max(MOVES * change.abs()))
-                .map(|(name, at)| format!("{} {name}", percent(*at)))
-                .collect();
+            let ends: Vec<String> =
+                movers(&told.checked).iter().map(|(name, at)| format!("{} {name}", percent(*at))).collect();
             if ends.is_empty() {
                 held += 1;
             } else {
@@ -223,10 +236,14 @@ mod tests {
             told(0.06, &ends, &[]).text(3, 200),
             "span   time 4, b: +6.0 %, +15.0 % at the highest prices of calls\n"
         );
+        let moved = told(0.06, &ends, &[]);
+        assert_eq!(span(&moved.told[0].checked), Some(Interval { low: 0.06, high: 0.15 }));
+        assert_eq!(span(&coin.told[0].checked), Some(Interval { low: -0.08, high: 0.06 }));
         let ends = [("at the lowest prices of calls", 0.06), ("at the highest prices of calls", 0.061)];
         assert_eq!(
             told(0.06, &ends, &[]).text(2, 200),
             "holds  one starred change stays unchanged in one pair of runs at the lowest and highest prices of calls\n"
         );
+        assert_eq!(span(&told(0.06, &ends, &[]).told[0].checked), None);
     }
 }
