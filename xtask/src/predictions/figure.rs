@@ -156,6 +156,7 @@ impl Figure {
             latencies: Histogram::new(),
             stints: Moments::default(),
             waits: Moments::default(),
+            wait_max: 0,
             tasks: BTreeMap::new(),
             last_cpu: None,
             last: Time::ZERO,
@@ -190,7 +191,7 @@ impl Figure {
                 Some(ns / 1e3)
             }
             Figure::Stint(_) => (of_kind.stints.n() > 0).then(|| of_kind.stints.mean() / 1e6),
-            Figure::Wait(_) => (of_kind.waits.n() > 0).then(|| of_kind.waits.mean() / 1e6),
+            Figure::Wait(_) => of_kind.wait_ns().map(|ns| ns / 1e6),
             Figure::SwitchesOf(_) => Some(of_kind.stints.n() as f64),
             Figure::Used(_) => Some(of_kind.ran().sum::<u64>() as f64 / 1e6 / seconds),
             Figure::Fairness(_) => {
@@ -228,6 +229,7 @@ pub struct OfKind {
     /// Lengths of runs and of waits while runnable, ns.
     stints: Moments,
     waits: Moments,
+    wait_max: u64,
     tasks: BTreeMap<Pid, OneTask>,
     last_cpu: Option<CpuId>,
     last: Time,
@@ -247,6 +249,18 @@ impl OfKind {
         self.of.as_ref().is_some_and(|of| comm.to_string().starts_with(of.as_str()))
     }
 
+    /// The mean wait, ns. A wait that has not ended counts if it is longer than all that have.
+    fn wait_ns(&self) -> Option<f64> {
+        let waiting = self.tasks.values().filter(|task| task.waits).map(|task| self.last.since(task.since).0);
+        let mut waits = self.waits;
+        for ns in waiting {
+            if ns > self.wait_max {
+                waits.push(ns as f64);
+            }
+        }
+        (waits.n() > 0).then(|| waits.mean())
+    }
+
     /// CPU time of each, including those that never left their CPU.
     fn ran(&self) -> impl Iterator<Item = u64> {
         self.tasks.values().map(|task| task.ran + if task.runs { self.last.since(task.since).0 } else { 0 })
@@ -262,8 +276,14 @@ impl Sink for OfKind {
         self.last = now;
         let latency = self.wakes.event(event);
         match event.kind {
-            Kind::SchedWakeup { comm, pid, .. } if self.is_of(&comm) => {
-                self.tasks.entry(pid).or_default().woken = true;
+            Kind::SchedWakeup { comm, pid, .. } | Kind::SchedWakeupNew { comm, pid, .. }
+                if self.is_of(&comm) =>
+            {
+                let task = self.tasks.entry(pid).or_default();
+                task.woken = matches!(event.kind, Kind::SchedWakeup { .. });
+                if !task.runs && !task.waits {
+                    (task.since, task.waits) = (now, true);
+                }
             }
             Kind::SchedSwitch { prev_comm, prev_pid, prev_state, next_comm, next_pid, .. } => {
                 if self.is_of(&prev_comm) {
@@ -278,7 +298,9 @@ impl Sink for OfKind {
                 if self.is_of(&next_comm) {
                     let task = self.tasks.entry(next_pid).or_default();
                     if std::mem::take(&mut task.waits) {
-                        self.waits.push(now.since(task.since).0 as f64);
+                        let ns = now.since(task.since).0;
+                        self.waits.push(ns as f64);
+                        self.wait_max = self.wait_max.max(ns);
                     }
                     (task.since, task.runs) = (now, true);
                     if std::mem::take(&mut task.woken) {

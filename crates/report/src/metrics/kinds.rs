@@ -2,7 +2,8 @@
 //!
 //! Tasks are of one kind if their names differ only in a number: `w-0` and `w-12` are `w`, `kworker/3:1` is `kworker`.
 //! An interval that has not ended when the trace ends counts up to that point: a task that never leaves its CPU has
-//! run, and a task that never gets a CPU has waited.
+//! run, and a task that never gets a CPU has waited. A wait that has not ended only counts if it is longer than all that
+//! have: it would make the mean of the others too short.
 
 use schedlab_stats::Histogram;
 use schedlab_topology::CpuId;
@@ -106,7 +107,9 @@ impl Kinds {
                     kind.runs.record(now.since(since).0);
                 }
                 Doing::Waits(since, woken) => {
-                    kind.waits.record(now.since(since).0);
+                    if kind.waits.max().is_none_or(|longest| now.since(since).0 > longest) {
+                        kind.waits.record(now.since(since).0);
+                    }
                     if woken {
                         kind.latency.record(now.since(since).0);
                     }
@@ -279,6 +282,17 @@ mod tests {
         assert_eq!(kinds.times("t"), [Duration(10), Duration(90)]);
         assert_eq!(kinds.total(), Duration(100));
         assert_eq!((kinds.last_cpu("t"), kinds.last_cpu("u")), (Some(CpuId(0)), None));
+    }
+
+    #[test]
+    fn a_wait_that_has_not_ended_does_not_shorten_the_mean_of_the_others() {
+        let waits = |end| {
+            let kinds = fold(&[(0, 5, true, 0), (40, 0, true, 5), (50, 5, true, 0)], end);
+            let waits = kinds.iter().next().unwrap().waits.clone();
+            (waits.n(), waits.mean())
+        };
+        assert_eq!(waits(60), (1, 40.0), "it has waited for 10 ns so far");
+        assert_eq!(waits(110), (2, 50.0), "for 60 ns, longer than ever");
     }
 
     #[test]
