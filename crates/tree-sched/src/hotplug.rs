@@ -11,7 +11,7 @@
 use schedlab_kernel_tree::{Curr, How, KernelTask, end_run};
 use schedlab_sched::{MigrationCause, Scheduler};
 use schedlab_topology::CpuId;
-use schedlab_units::{TaskId, Time};
+use schedlab_units::Time;
 
 use crate::TreeSched;
 use crate::told::Call;
@@ -67,7 +67,9 @@ impl TreeSched {
                     self.library.stopper_works(cpu);
                     How::Sleeps
                 }
-                Curr::Task(KernelTask(task)) if !self.stays(TaskId(task)) => How::Preempted,
+                Curr::Task(KernelTask(task)) if !self.tasks[task as usize].kthread_is_per_cpu() => {
+                    How::Preempted
+                }
                 _ => break,
             };
             self.library.schedule(cpu, how, pending);
@@ -76,10 +78,6 @@ impl TreeSched {
         self.library.wake_stopper(cpu);
         self.library.schedule(cpu, How::Preempted, pending);
         self.library.stopper_works(cpu);
-    }
-
-    fn stays(&self, task: TaskId) -> bool {
-        self.tasks[task.index()].is_per_cpu_kthread()
     }
 
     /// The stopper of a CPU takes it offline.
