@@ -42,7 +42,7 @@ pub(crate) fn raise(text: &str, at: usize) -> ! {
         Some(place) => format!("the kernel cannot go on: {place}: {text}"),
         None => format!("the kernel cannot go on: {text}"),
     };
-    resume_unwind(Box::new(Fault(sentence)))
+    end_run(sentence)
 }
 
 /// Ends a run with a sentence that the caller of [`guarded`] gets.

@@ -435,27 +435,29 @@ int lab_offline(int cpu)
 	return error;
 }
 
-void lab_take_down(int cpu)
+/* The stopper of a CPU gets something to do. */
+static void ask_stopper(int cpu, cpu_stop_fn_t fn, struct cpu_stop_work *work)
 {
-	static struct cpu_stop_work take_down[NR_CPUS];
-
 	lab_enter(cpu);
 	preempt_count_add(1);
-	stop_one_cpu_nowait(cpu, take_cpu_down, NULL, &take_down[cpu]);
+	stop_one_cpu_nowait(cpu, fn, NULL, work);
 	preempt_count_sub(1);
+}
+
+void lab_take_down(int cpu)
+{
+	static struct cpu_stop_work works[NR_CPUS];
+
+	ask_stopper(cpu, take_cpu_down, &works[cpu]);
 }
 
 static int nothing(void *unused) { return 0; }
 
-/* The stopper of a CPU gets something to do. */
 void lab_wake_stopper(int cpu)
 {
-	static struct cpu_stop_work idles[NR_CPUS];
+	static struct cpu_stop_work works[NR_CPUS];
 
-	lab_enter(cpu);
-	preempt_count_add(1);
-	stop_one_cpu_nowait(cpu, nothing, NULL, &idles[cpu]);
-	preempt_count_sub(1);
+	ask_stopper(cpu, nothing, &works[cpu]);
 }
 
 void lab_starting(int cpu)

@@ -8,6 +8,15 @@ use schedlab::sched::Kernel;
 use schedlab::trace::{Event, Kind};
 use schedlab::{NoFiles, Scenario};
 
+/// The tree of these tests, or a line that says why a test is skipped.
+fn tree_dir() -> Option<String> {
+    let dir = std::env::var("SCHEDLAB_TREE").ok();
+    if dir.is_none() {
+        eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
+    }
+    dir
+}
+
 fn scenario() -> Scenario {
     without_costs(with_costs("1x1x4"))
 }
@@ -75,9 +84,7 @@ fn what_is_no_tree_is_an_error() {
 
 #[test]
 fn our_rules_follow_a_tree_and_say_where_it_differs() {
-    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
-        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
-    };
+    let Some(dir) = tree_dir() else { return };
     let scenario = scenario();
     let numbers = release(&kernel(&format!("tree:{dir}"), &mut |_| {}).unwrap());
     assert!(numbers.is_some_and(|(version, _)| version >= 5), "{numbers:?}");
@@ -105,9 +112,7 @@ fn our_rules_follow_a_tree_and_say_where_it_differs() {
 
 #[test]
 fn a_tree_runs_as_the_rules_next_to_it() {
-    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
-        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
-    };
+    let Some(dir) = tree_dir() else { return };
     let scenario = scenario();
     let tree = kernel(&format!("tree:{dir}"), &mut |step| eprintln!("{step}")).unwrap();
     let runs = [events(&scenario, &tree), events(&scenario, &tree)];
@@ -123,9 +128,7 @@ fn a_tree_runs_as_the_rules_next_to_it() {
 
 #[test]
 fn a_tree_with_lazy_preemption_runs_as_the_rules_next_to_it() {
-    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
-        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
-    };
+    let Some(dir) = tree_dir() else { return };
     let with = |part: &str| kernel(&format!("tree:{dir}{part}"), &mut |step| eprintln!("{step}"));
     let lazy = match with("+preempt=lazy") {
         Ok(lazy) => lazy,
@@ -198,9 +201,7 @@ impl Drop for PatchFile {
 
 #[test]
 fn a_patch_pays_for_the_line_of_an_atomic_that_it_adds() {
-    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
-        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
-    };
+    let Some(dir) = tree_dir() else { return };
     // It counts wake-ups and forks.
     let counts = ["static atomic_t placed;", "int nr_placed __maybe_unused = atomic_inc_return(&placed);"];
     let file = PatchFile::new(&dir, "atomic", &counts);
@@ -244,9 +245,7 @@ const MEET: &str = r#"
 
 #[test]
 fn two_wakers_meet_on_an_idle_cpu_under_a_tree_as_under_our_rules() {
-    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
-        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
-    };
+    let Some(dir) = tree_dir() else { return };
     let mut scenario = Scenario::parse("meet", MEET, &NoFiles).unwrap();
     scenario.machine = scenario.machine.without(Without::parse("search-costs,cache-lines").unwrap());
     // Without a wake list the waker queues the task itself, which takes a while. The other switch is for a name of its
@@ -269,9 +268,7 @@ fn two_wakers_meet_on_an_idle_cpu_under_a_tree_as_under_our_rules() {
 
 #[test]
 fn a_warning_of_the_kernel_is_reported_and_an_unchanged_tree_has_none() {
-    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
-        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
-    };
+    let Some(dir) = tree_dir() else { return };
     let file = PatchFile::new(&dir, "warns", &["int warned __maybe_unused = WARN_ON_ONCE(1);"]);
     // A task is on its CPU until that has looked for work and switched: with many CPUs and all costs, wakers often meet it there.
     let scenario = hackbench("1x8x8x2", 4, 20);
@@ -322,9 +319,7 @@ const PLUG: &str = r#"
 
 #[test]
 fn a_cpu_of_a_tree_goes_offline_and_comes_back() {
-    let Ok(dir) = std::env::var("SCHEDLAB_TREE") else {
-        return eprintln!("skipped: SCHEDLAB_TREE names no kernel tree");
-    };
+    let Some(dir) = tree_dir() else { return };
     let scenario = Scenario::parse("plug", PLUG, &NoFiles).unwrap();
     // The switch is for a name of its own.
     let name = format!("tree:{dir}+CACHE_HOT_BUDDY+WAKEUP_PREEMPTION");
