@@ -41,6 +41,8 @@ for target in "$@"; do
     # shellcheck disable=SC2086
     if ! "$out/$host/release/$target" "$corpus" "$seeds" $limits -timeout=60 \
         -artifact_prefix="$out/found/$target-" >"$log" 2>&1; then
+        # The reason stands above a stack that can be longer than the last lines.
+        grep -A 1 "panicked at" "$log" || true
         tail -n 40 "$log"
         echo "fuzz: $target failed on the file above; mend it, and the file joins $seeds"
         exit 1

@@ -154,12 +154,13 @@ impl<W: Watch> Shadow<W> {
                 continue;
             }
             self.generation += 1;
+            if self.sched.task(task).on_rq && !self.sched.rqs[from].active {
+                // The task itself leaves with this pick if it is taken for a sleeper.
+                self.sched.pick_to_push(from, now);
+            }
             if !self.sched.task(task).on_rq {
                 self.sched.set_task_cpu(task, to, MigrationCause::Affinity, now);
                 continue;
-            }
-            if !self.sched.rqs[from].active {
-                self.sched.pick_to_push(from, now);
             }
             let left = self.average_error(self.sched.cfs_rq_of(SeId(task.0)));
             self.sched.deactivate(task, DequeueFlags { migrate: true, ..DequeueFlags::default() }, now);
