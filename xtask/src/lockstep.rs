@@ -63,7 +63,7 @@ const MACHINES: [Machine; 11] = [
 const CONTROL_SEEDS: u64 = 2;
 
 /// Sets of loads, the last of them with all at once.
-const LOADS: [&str; 32] = [
+const LOADS: [&str; 34] = [
     "plain",
     "nohz",
     "sync,irq",
@@ -79,6 +79,8 @@ const LOADS: [&str; 32] = [
     "freq",
     "batch",
     "rt",
+    "starve",
+    "starve,groups,quota,nice,hrtick",
     "deadline",
     "exec",
     "steal",

@@ -10,6 +10,13 @@ use crate::{Loads, Operation, Pair};
 /// Number of groups in a run.
 const GROUPS: usize = 4;
 
+/// Whether a task of another class keeps fair ones waiting.
+fn starves(pair: &Pair, cpu: CpuId) -> bool {
+    let fair = |task| pair.sched.task(task).policy.is_fair();
+    pair.sched.rqs[cpu].curr.task().is_some_and(|task| !fair(task))
+        && pair.sched.root_cfs(cpu).h_nr_runnable > 0
+}
+
 /// The source of random operations.
 pub(crate) struct Generator {
     random: Random,
@@ -148,6 +155,9 @@ impl Generator {
             if !asked.is_empty() {
                 return Some(Operation::ReschedLazy { cpu: random.of(&asked) });
             }
+        }
+        if meant(random, "starve", 40) && (0..nr_cpus).map(CpuId::from).any(|cpu| starves(pair, cpu)) {
+            return Some(Operation::Pass(1_000_000_000 + random.below(1_000_000_000)));
         }
         if meant(random, "deadline", 50) {
             let of = |runtime: u64, period: u64| Policy::Deadline { runtime, deadline: period, period };

@@ -5,15 +5,21 @@ use std::str::FromStr;
 
 use schedlab_kernel_tree::Tree;
 
-/// Loads that are not among "all": three change a setting of the whole run, and hotplug differs beside deadline tasks and quota.
-const APART: [&str; 4] = ["lazy", "hrtick", "hotplug", "cache"];
+/// Loads that are not among "all": three change a setting of the whole run, hotplug differs beside deadline tasks and quota, and
+/// starving takes long.
+const APART: [&str; 5] = ["lazy", "hrtick", "hotplug", "cache", "starve"];
 
 /// Loads that do nothing without another.
-const NEEDS: [(&str, &str); 4] =
-    [("shares", "groups"), ("quota", "groups"), ("idle-groups", "groups"), ("cache", "user")];
+const NEEDS: [(&str, &str); 5] = [
+    ("shares", "groups"),
+    ("quota", "groups"),
+    ("idle-groups", "groups"),
+    ("cache", "user"),
+    ("starve", "rt"),
+];
 
 /// Names of loads, and what each adds.
-pub const LOADS: [(&str, &str); 24] = [
+pub const LOADS: [(&str, &str); 25] = [
     ("nohz", "idle CPUs stop their ticks and others balance for them"),
     ("sync", "wake-ups with the sync flag"),
     ("irq", "wake-ups from interrupts"),
@@ -30,6 +36,10 @@ pub const LOADS: [(&str, &str); 24] = [
     ("freq", "clock rates that change"),
     ("batch", "SCHED_BATCH and SCHED_IDLE"),
     ("rt", "SCHED_FIFO and SCHED_RR"),
+    (
+        "starve",
+        "real-time tasks that keep fair ones waiting for one to two seconds: RT throttling and the fair server",
+    ),
     ("deadline", "SCHED_DEADLINE"),
     (
         "user",
@@ -135,7 +145,7 @@ mod tests {
         assert_eq!(
             "nhz".parse::<Loads>().unwrap_err(),
             "there is no load \"nhz\"; known are plain, all, nohz, sync, irq, yield, exit, kthread, nice, affinity, groups, \
-             shares, quota, idle-groups, slice, freq, batch, rt, deadline, user, exec, steal, hotplug, lazy, hrtick, cache"
+             shares, quota, idle-groups, slice, freq, batch, rt, starve, deadline, user, exec, steal, hotplug, lazy, hrtick, cache"
         );
     }
 }

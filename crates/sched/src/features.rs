@@ -121,6 +121,7 @@ features! {
     ParanoidAvg "PARANOID_AVG" "The sums of the average virtual time are guarded against overflow." "sum_w_vruntime_add(), features.h, v7.2" [0 0 0 0 0 0 0 0];
     ArrivalEndsRun "ARRIVAL_ENDS_RUN" "What the current task has run is lost if a fair task arrives while no task is queued." "dl_server_update_idle_time(), v6.12" [0 0 0 0 0 0 1 0];
     ServerIdle "SERVER_IDLE" "The fair server is charged with idle time as with fair time, and if its timer expires in that time it stops without being picked." "dl_server_update_idle(), dl_defer_idle, v7.2" [0 0 0 0 0 0 0 1];
+    ServerCounts "SERVER_COUNTS" "A fair server that is queued counts as a task of its CPU." "inc_dl_tasks(), v6.12; not v7.2" [0 0 0 0 0 0 1 0];
     ServerStartCharges "SERVER_START_CHARGES" "A fair server that starts charges the running task first." "dl_server_start(), v7.2" [0 0 0 0 0 0 0 1];
     IdleShortcut "IDLE_SHORTCUT" "The idle loop does not look for work when its queue is empty, and an idle CPU that stays idle is not set idle again." "__schedule(), v6.12" [0 0 0 0 0 0 1 1];
     ClockSkipKept "CLOCK_SKIP_KEPT" "A clock skip may be requested while the scheduler picks; it applies to its next call." "__schedule(), v6.7" [0 0 0 0 0 1 1 1];

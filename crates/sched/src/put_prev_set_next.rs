@@ -4,7 +4,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use crate::class::Class;
-use crate::{BandwidthAtPick, BuddiesClear, CfsRqId, Curr, Feature, Sched, SeId};
+use crate::{BalanceFair, BandwidthAtPick, BuddiesClear, CfsRqId, Curr, Feature, Sched, SeId};
 
 impl Sched {
     /// Kernel: put_prev_set_next_task(), kernel/sched/sched.h, v7.2; pick_next_task_fair(), v6.1; pick_next_entity(), v5.10.
@@ -25,8 +25,9 @@ impl Sched {
             self.set_next(cpu, next, prev_class);
         } else if let (Curr::Task(from), Curr::Task(to), Class::Fair) = (prev, next, prev_class)
             && self.class_of(to) == Class::Fair
-            && !self.fair_server_first(cpu)
+            && (self.kernel.rules.balance_fair == BalanceFair::NoTask || !self.fair_server_first(cpu))
         {
+            // Up to v6.12 a task that the fair server picks is set as one of another class.
             self.switch_fair(cpu, SeId(from.0), SeId(to.0));
         } else if next == Curr::Idle && self.loses_idle_time_first(cpu, prev_class) {
             self.update_idle_rq_clock_pelt(cpu);

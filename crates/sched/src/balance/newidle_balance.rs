@@ -140,6 +140,9 @@ impl Sched {
         let mut spent = 0;
         let mut next = Some(base);
         outcome.reason = Reason::NiNothing;
+        // v7.2 asks whether a higher class was modified (rq_modified_above()), which nothing does during a pass. What waited
+        // before it does not count: a fair server looks for work while an RT task runs.
+        let modified = self.kernel.has(Feature::NextClass);
         // A pass may shorten the interval of its domain, which earlier kernels use at once.
         let afterwards = self.kernel.rules.newidle_gate == NewidleGate::MigrationCost;
         while let Some(id) = next {
@@ -174,7 +177,8 @@ impl Sched {
             let success = if decision.moved > 0 { weight } else { 0 };
             self.update_newidle_cost(id, cost, success, now);
             outcome.pulled = decision.moved;
-            if decision.moved > 0 || !decision.continue_balancing || self.rqs[cpu].nr_running > 0 {
+            let work_came = !modified && self.rqs[cpu].nr_running > 0;
+            if decision.moved > 0 || !decision.continue_balancing || work_came {
                 break;
             }
         }
@@ -182,7 +186,7 @@ impl Sched {
         let h_nr = self.root_cfs(cpu).h_nr_queued;
         let rq = &mut self.rqs[cpu];
         rq.max_idle_balance_cost = rq.max_idle_balance_cost.max(spent);
-        outcome.higher_class = rq.nr_running != h_nr;
+        outcome.higher_class = !modified && rq.nr_running != h_nr;
         if outcome.pulled == 0 {
             outcome.pulled = h_nr;
         }

@@ -194,13 +194,16 @@ impl Sched {
         let rq = &mut self.rqs[cpu];
         (rq.fair_server.state, rq.fair_server.timer) = (ServerState::Runs, None);
         rq.cpupri_higher |= rq.dl_queue.is_empty();
-        self.add_nr_running(cpu, 1);
+        if self.kernel.has(Feature::ServerCounts) {
+            self.add_nr_running(cpu, 1);
+        }
     }
 
     /// Kernel: __dequeue_dl_entity(), kernel/sched/deadline.c, v6.12.
     fn dequeue_fair_server(&mut self, cpu: CpuId) {
+        let counts = self.kernel.has(Feature::ServerCounts);
         let rq = &mut self.rqs[cpu];
-        rq.nr_running -= 1;
+        rq.nr_running -= u32::from(counts);
         rq.cpupri_higher &= !rq.dl_queue.is_empty();
     }
 

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_runs_counts_as_a_task_of_its_cpu() {
+    fn a_server_that_runs_counts_as_a_task_of_its_cpu_in_v6_12() {
         let found = by_kernel("", |kernel| {
             let mut lab = Lab::new(kernel, "1x1x1");
             rt(&mut lab);
@@ -230,7 +230,8 @@ mod tests {
         });
         expect![[r#"
             v4.13..v6.10: rt of 2, fair of 1, fair of 1
-            v6.12..v7.3: rt of 2, fair of 3, rt of 2"#]]
+            v6.12: rt of 2, fair of 3, rt of 2
+            v7.2..v7.3: rt of 2, fair of 2, rt of 2"#]]
         .assert_eq(&found);
     }
 

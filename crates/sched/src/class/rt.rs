@@ -151,7 +151,7 @@ impl Sched {
         }
     }
 
-    /// Charges the running RT task; its CPU may run out of RT time.
+    /// Charges the running RT task; its CPU may run out of RT time, or have none left since the task became an RT task.
     ///
     /// Kernel: update_curr_rt(), sched_rt_runtime_exceeded(), kernel/sched/rt.c, v6.1.
     pub(crate) fn update_curr_rt(&mut self, cpu: CpuId) {
@@ -169,13 +169,16 @@ impl Sched {
             return;
         }
         self.rqs[cpu].rt_time += delta;
-        if !self.rqs[cpu].rt_throttled && self.rqs[cpu].rt_time > self.rt_runtime() {
+        if !self.rqs[cpu].rt_throttled {
+            if self.rqs[cpu].rt_time <= self.rt_runtime() {
+                return;
+            }
             let rq = &mut self.rqs[cpu];
             rq.rt_throttled = true;
             rq.nr_running -= rq.rt_queue.len() as u32;
-            self.resched_now(cpu);
-            self.start_rt_bandwidth(cpu);
         }
+        self.resched_now(cpu);
+        self.start_rt_bandwidth(cpu);
     }
 
     /// Deadline tasks use the time reserved for RT. Only RT tasks are throttled for it, when one of them is next

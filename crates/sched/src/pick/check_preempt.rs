@@ -224,12 +224,15 @@ impl Sched {
         self.preempt_by_policy(cpu, task, curr)
     }
 
-    /// The highest class of which a task waits on a CPU, above the fair one.
+    /// The highest class, above the fair one, of which a task has come to wait since the CPU last picked. It requested a
+    /// switch; RT tasks that wait behind a fair server did so before.
     ///
     /// Kernel: struct rq, next_class, kernel/sched/sched.h, v7.2.
     fn waiting_class(&self, cpu: CpuId) -> Class {
         let rq = &self.rqs[cpu];
-        if rq.stop.is_some() || rq.stop_asked {
+        if !rq.need_resched.full {
+            Class::Fair
+        } else if rq.stop.is_some() || rq.stop_asked {
             Class::Stop
         } else if !rq.dl_queue.is_empty() {
             Class::Dl
