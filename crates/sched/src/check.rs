@@ -231,7 +231,8 @@ fn nr_running(sched: &Sched) -> Option<String> {
     sched.rqs.iter().find_map(|(cpu, rq)| {
         let fair = sched.cfs(sched.root_cfs_id(cpu)).h_nr_queued as usize;
         let rt = if rq.rt_throttled { 0 } else { rq.rt_queue.len() };
-        let server = usize::from(rq.fair_server.state == ServerState::Runs);
+        let counts = sched.kernel.has(Feature::ServerCounts);
+        let server = usize::from(counts && rq.fair_server.state == ServerState::Runs);
         let stop = rq.stop.iter().len() + usize::from(rq.stop_asked);
         let counted = fair + rt + rq.dl_queue.len() + stop + server;
         differ(format!("cpu {cpu}"), rq.nr_running as usize, counted)

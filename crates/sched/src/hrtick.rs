@@ -41,7 +41,7 @@ impl Sched {
             Class::Dl => {
                 self.task_tick_dl(cpu);
                 // On a slow CPU the budget lasts longer than it was set for.
-                if self.task(task).dl_runtime > 0 && self.rqs[cpu].dl_queue.first() == Some(&task) {
+                if self.task(task).dl_runtime > 0 && self.is_leftmost_dl(cpu, task) {
                     self.hrtick_start_dl(cpu, task);
                 }
             }

@@ -72,8 +72,7 @@ impl Sched {
         };
         let runs = self.rqs[cpu].curr == Curr::Task(task);
         let asks = if runs || !self.kernel.has(Feature::DlWaitingAsks) {
-            let earliest = self.rqs[cpu].dl_queue.first().map_or(0, |&first| self.task(first).dl_deadline);
-            is_before(earliest, deadline)
+            is_before(self.earliest_dl(cpu).unwrap_or(0), deadline)
         } else {
             of_curr.is_none_or(|of_curr| is_before(deadline, of_curr))
         };
@@ -111,7 +110,7 @@ impl Sched {
         }
         match from.class() {
             Class::Rt if self.rqs[cpu].rt_queue.is_empty() => self.pull_tasks(cpu, Class::Rt, now),
-            Class::Dl if self.rqs[cpu].dl_queue.is_empty() => self.pull_tasks(cpu, Class::Dl, now),
+            Class::Dl if !self.rqs[cpu].dl_runnable() => self.pull_tasks(cpu, Class::Dl, now),
             _ => {}
         }
         if self.rqs[cpu].curr != Curr::Task(task) {

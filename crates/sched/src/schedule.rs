@@ -212,7 +212,8 @@ impl Sched {
             self.pull_tasks(cpu, Class::Dl, now);
         }
         let rq = &self.rqs[cpu];
-        if rq.dl_queue.is_empty() && !rq.rt_queue.contains(&task) && self.need_pull_rt_task(cpu, task) {
+        let asks_rt = class == Class::Rt || !rq.dl_runnable();
+        if asks_rt && !rq.rt_queue.contains(&task) && self.need_pull_rt_task(cpu, task) {
             self.pull_tasks(cpu, Class::Rt, now);
         }
     }

@@ -10,7 +10,9 @@ use schedlab_units::{TaskId, Time};
 use crate::cfs_rq::before;
 use crate::class::Class;
 use crate::pelt::cap_scale;
-use crate::{Curr, DequeueFlags, DlBudget, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, Task};
+use crate::{
+    Curr, DequeueFlags, DlBudget, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, ServerState, Task,
+};
 
 /// Parameters of a deadline task: budget, relative deadline, period.
 pub(super) fn params(policy: Policy) -> (u64, u64, u64) {
@@ -58,6 +60,14 @@ impl Rq {
     #[inline]
     pub(crate) fn pick_task_dl(&self) -> Option<TaskId> {
         self.dl_queue.first().copied()
+    }
+
+    /// Whether deadline tasks are queued, or a fair server that runs.
+    ///
+    /// Kernel: sched_dl_runnable(), kernel/sched/sched.h, v6.12.
+    #[inline]
+    pub(crate) fn dl_runnable(&self) -> bool {
+        !self.dl_queue.is_empty() || self.fair_server.state == ServerState::Runs
     }
 }
 
@@ -136,7 +146,7 @@ impl Sched {
         let queue = &self.rqs[cpu].dl_queue;
         let at = queue.partition_point(|&other| !before(deadline, self.task(other).dl_deadline));
         let rq = &mut self.rqs[cpu];
-        rq.cpupri_higher |= rq.dl_queue.is_empty();
+        rq.cpupri_higher |= !rq.dl_runnable();
         rq.dl_queue.insert(at, task);
         self.add_nr_running(cpu, 1);
     }
@@ -146,7 +156,7 @@ impl Sched {
         let rq = &mut self.rqs[cpu];
         if let Some(at) = rq.dl_queue.iter().position(|&other| other == task) {
             rq.dl_queue.remove(at);
-            rq.cpupri_higher &= !rq.dl_queue.is_empty();
+            rq.cpupri_higher &= rq.dl_runnable();
             rq.nr_running -= 1;
         }
     }
@@ -229,9 +239,15 @@ impl Sched {
             self.replenish_dl_entity(task);
             self.insert_dl(cpu, task);
         }
-        if self.rqs[cpu].dl_queue.first() != Some(&task) {
+        if !self.is_leftmost_dl(cpu, task) {
             self.resched_now(cpu);
         }
+    }
+
+    /// Kernel: is_leftmost(), kernel/sched/deadline.c, v6.12.
+    #[inline]
+    pub(crate) fn is_leftmost_dl(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.rqs[cpu].dl_queue.first() == Some(&task) && !self.fair_server_first(cpu)
     }
 
     /// Sets a task's timer to its next period; false if that began more than a microsecond ago. A timer that was set for an

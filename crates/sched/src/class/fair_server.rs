@@ -11,7 +11,7 @@
 //! The first fair task of a CPU starts it. What fair tasks run is subtracted from the 50 ms, and once that is used up
 //! another second begins. It stays active without tasks, until its timer expires (`fair_server_idle.rs`). The driver is asked
 //! for that timer only where RT tasks wait with fair ones: elsewhere it reads a clock and stops the server, which is
-//! made up for when the next fair task comes. Not modelled: the deadline that other CPUs see, and reclaimed bandwidth.
+//! made up for when the next fair task comes. Not modelled: reclaimed bandwidth.
 
 use schedlab_topology::CpuId;
 use schedlab_units::Time;
@@ -192,8 +192,8 @@ impl Sched {
             return;
         }
         let rq = &mut self.rqs[cpu];
-        (rq.fair_server.state, rq.fair_server.timer) = (ServerState::Runs, None);
         rq.cpupri_higher |= rq.dl_queue.is_empty();
+        (rq.fair_server.state, rq.fair_server.timer) = (ServerState::Runs, None);
         if self.kernel.has(Feature::ServerCounts) {
             self.add_nr_running(cpu, 1);
         }

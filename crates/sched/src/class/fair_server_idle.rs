@@ -235,6 +235,57 @@ mod tests {
         .assert_eq(&found);
     }
 
+    /// An RT task runs and the fair tasks have left. A pass finds that the CPU is not idle, but has noted since when it was.
+    #[test]
+    fn a_server_that_is_picked_without_fair_tasks_looks_for_work_from_v7_2_on() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let begins = lab.time().0;
+            let fair = lab.hog("fair", 0);
+            lab.run(10 * MS);
+            lab.sleep(fair);
+            rt(&mut lab);
+            for name in ["a", "b"] {
+                lab.hog(name, 1);
+            }
+            lab.run(960 * MS);
+            let looked = lab.sched.rqs[CPU].idle_stamp.checked_sub(begins).map(|at| at / MS);
+            format!("{}, looked at {looked:?}", lab.running(0))
+        });
+        expect![[r#"
+            v4.13: a, looked at None
+            v5.5: idle, looked at Some(964)
+            v5.18..v6.3: a, looked at None
+            v6.10: b, looked at None
+            v6.12: rt, looked at Some(10)
+            v7.2..v7.3: rt, looked at Some(960)"#]]
+        .assert_eq(&found);
+    }
+
+    /// A fair task is woken while the server runs another and an RT task waits.
+    #[test]
+    fn rt_tasks_behind_a_server_do_not_keep_a_woken_fair_task_from_preempting() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let sleeper = lab.hog("sleeper", 0);
+            lab.run(MS);
+            lab.sleep(sleeper);
+            lab.nice_hog("fair", 0, 19);
+            rt(&mut lab);
+            while lab.running(0) != "fair" {
+                lab.run(MS);
+            }
+            let now = lab.time();
+            lab.sched.activate(sleeper, CPU, EnqueueFlags { wakeup: true, ..EnqueueFlags::default() }, now);
+            format!("{:?}", lab.sched.wakeup_preempt(CPU, sleeper, crate::wf::TTWU).reason)
+        });
+        expect![[r#"
+            v4.13..v6.3: PreemptVruntime
+            v6.10: PreemptDeadline
+            v6.12..v7.3: KeepProtected"#]]
+        .assert_eq(&found);
+    }
+
     #[test]
     fn a_cpu_that_leaves_stops_its_server_whose_bandwidth_is_in_use_until_it_is_owed_nothing() {
         let found = by_kernel("", |kernel| {

@@ -32,8 +32,13 @@ impl Sched {
             .then(|| self.find_later_rq(task, this))
     }
 
-    /// The earliest deadline that is queued on a CPU.
-    pub(super) fn earliest_dl(&self, cpu: CpuId) -> Option<u64> {
+    /// The earliest deadline that is queued on a CPU, of a task or of the fair server.
+    ///
+    /// Kernel: inc_dl_deadline(), kernel/sched/deadline.c, v6.12.
+    pub(crate) fn earliest_dl(&self, cpu: CpuId) -> Option<u64> {
+        if self.fair_server_first(cpu) {
+            return Some(self.rqs[cpu].fair_server.deadline);
+        }
         self.rqs[cpu].dl_queue.first().map(|&task| self.task(task).dl_deadline)
     }
 
@@ -54,7 +59,7 @@ impl Sched {
             let cpus = self.rqs.iter().filter(|(_, rq)| rq.active).map(|(cpu, _)| cpu);
             cpus.filter(|&cpu| self.shares_root_domain(cpu, entry.cpu))
         };
-        let free = active().filter(|&cpu| self.rqs[cpu].dl_queue.is_empty() && entry.allowed.contains(cpu));
+        let free = active().filter(|&cpu| !self.rqs[cpu].dl_runnable() && entry.allowed.contains(cpu));
         let mut mask = CpuMask::of(self.rqs.len(), free);
         if mask.is_empty() {
             let deadlines = active().filter_map(|cpu| Some((self.earliest_dl(cpu)?, cpu)));
@@ -75,9 +80,10 @@ impl Sched {
 mod tests {
     use alloc::format;
     use alloc::string::String;
+    use alloc::sync::Arc;
 
     use expect_test::{Expect, expect};
-    use schedlab_topology::CpuId;
+    use schedlab_topology::{CpuId, CpuMask};
 
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
@@ -113,6 +119,32 @@ mod tests {
         check(&[(0, 10)], 0, expect!["v4.13..v7.3: cpu 3, LATER_DL"]);
         check(&[(0, 10), (1, 30), (2, 40), (3, 30)], 0, expect!["v4.13..v7.3: cpu 2, LATER_DL"]);
         check(&[(0, 10), (1, 11), (2, 12), (3, 13)], 0, expect!["v4.13..v7.3: cpu 0, KEEP_CPU"]);
+    }
+
+    #[test]
+    fn a_cpu_whose_fair_server_runs_has_a_deadline() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let cpus = |cpu: u16| CpuMask::of(2, [CpuId(cpu)]);
+            let of =
+                |lab: &Lab, cpu: u16, policy| NewTask { policy, allowed: Arc::new(cpus(cpu)), ..lab.spec() };
+            for (name, policy) in [("rt", Policy::Fifo(10)), ("fair", Policy::Normal)] {
+                let spec = of(&lab, 1, policy);
+                lab.fork(name, 1, spec);
+            }
+            lab.run(960 * MS);
+            let spec = NewTask {
+                policy: Policy::Deadline { runtime: MS, deadline: 3000 * MS, period: 3000 * MS },
+                ..lab.spec()
+            };
+            let task = lab.fork("dl", 0, spec);
+            let free = lab.sched.find_later_rq(task, CpuId(0)).cpus;
+            format!("CPU 1 runs {}, free of deadlines: {}", lab.running(1), free.contains(CpuId(1)))
+        });
+        expect![[r#"
+            v4.13..v6.10: CPU 1 runs fair, free of deadlines: true
+            v6.12..v7.3: CPU 1 runs fair, free of deadlines: false"#]]
+        .assert_eq(&found);
     }
 
     #[test]

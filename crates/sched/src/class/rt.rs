@@ -372,6 +372,29 @@ mod tests {
     }
 
     #[test]
+    fn a_task_that_joins_the_class_on_a_throttled_cpu_makes_way_when_it_is_charged() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            lab.fork("rt", 0, NewTask { policy: Policy::Fifo(10), ..lab.spec() });
+            let fair = ["fair", "other"].map(|name| lab.hog(name, 0))[0];
+            lab.run(960 * MS);
+            while lab.running(0) != "fair" {
+                lab.run(MS);
+            }
+            lab.sched.set_policy(CpuId(0), fair, Policy::Fifo(10), lab.time());
+            lab.settle();
+            let before = String::from(lab.running(0));
+            lab.run(lab.sched.tick_ns());
+            format!("{before}, then {}", lab.running(0))
+        });
+        expect![[r#"
+            v4.13..v6.10: fair, then other
+            v6.12: fair, then fair
+            v7.2..v7.3: other, then other"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
     fn a_task_that_is_picked_again_is_charged_where_it_is_put_back_for_it() {
         for (kernel, charged) in [("v5.10", true), ("v6.1", true), ("v6.12", false)] {
             let mut lab = Lab::new(kernel, "1x1x1").without_ticks();

@@ -230,10 +230,10 @@ impl Sched {
     /// Kernel: struct rq, next_class, kernel/sched/sched.h, v7.2.
     fn waiting_class(&self, cpu: CpuId) -> Class {
         let rq = &self.rqs[cpu];
-        if !rq.need_resched.full {
-            Class::Fair
-        } else if rq.stop.is_some() || rq.stop_asked {
+        if rq.stop.is_some() || rq.stop_asked {
             Class::Stop
+        } else if !rq.need_resched.full {
+            Class::Fair
         } else if !rq.dl_queue.is_empty() {
             Class::Dl
         } else if !rq.rt_queue.is_empty() {
