@@ -63,7 +63,7 @@ const MACHINES: [Machine; 11] = [
 const CONTROL_SEEDS: u64 = 2;
 
 /// Sets of loads, the last of them with all at once.
-const LOADS: [&str; 34] = [
+const LOADS: [&str; 35] = [
     "plain",
     "nohz",
     "sync,irq",
@@ -98,6 +98,7 @@ const LOADS: [&str; 34] = [
     "all,cache",
     "hotplug",
     "hotplug,nohz,groups,quota",
+    "hotplug,affinity",
 ];
 
 /// The runs to make.

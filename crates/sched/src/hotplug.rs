@@ -488,7 +488,7 @@ mod tests {
     fn a_task_whose_only_cpu_is_gone_goes_to_the_first_there_is_and_may_run_anywhere() {
         let told = |asleep: bool| {
             move |kernel: &str| -> String {
-                let mut lab = Lab::new(kernel, "1x1x4");
+                let mut lab = Lab::new(kernel, "1x2x2");
                 let allowed = Arc::new(CpuMask::one(4, CpuId(0)));
                 let first = lab.hog("first", 0);
                 let task = lab.fork("bound", 0, NewTask { allowed, ..lab.spec() });
@@ -507,16 +507,15 @@ mod tests {
                 }
                 lab.sched.cpu_deactivate(CpuId(0), now);
                 lab.sched.cpu_dying(CpuId(0), now);
-                if asleep {
-                    let wakeup = Wakeup::by(first, CpuId(1), task);
-                    lab.sched.try_to_wake_up(&wakeup, now);
-                }
+                let wakeup = Wakeup::by(first, CpuId(2), task);
+                let listed = asleep && lab.sched.try_to_wake_up(&wakeup, now).remote;
                 let entry = lab.sched.task(task);
-                format!("cpu {}, one of {}", entry.cpu.0, entry.nr_cpus_allowed)
+                let by = if listed { ", by its wake list" } else { "" };
+                format!("cpu {}{by}, one of {}", entry.cpu.0, entry.nr_cpus_allowed)
             }
         };
         expect!["v4.13..v7.3: cpu 1, one of 4"].assert_eq(&by_kernel("", told(false)));
-        expect!["v4.13..v7.3: cpu 1, one of 4"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
+        expect!["v4.13..v7.3: cpu 1, by its wake list, one of 4"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
     }
 
     #[test]

@@ -82,9 +82,10 @@ impl Sched {
             WakeList::OtherLlcOrIdle => {
                 let p = self.task(wakeup.task);
                 let at_once = p.policy == Policy::Stop && self.kernel.has(Feature::StopperAtOnce);
+                // A task that fell back to a CPU may run anywhere by now.
                 !at_once
                     && rq.active
-                    && p.allowed.contains(cpu)
+                    && (!descheduling || p.allowed.contains(cpu))
                     && (other_llc || cpu != wakeup.this_cpu && rq.nr_running == 0)
             }
         }
