@@ -246,6 +246,9 @@ impl Sched {
         if self.task(task).on_rq {
             self.do_set_cpus_allowed(task, all, now);
         } else {
+            if self.kernel.has(Feature::FallbackReadsClock) {
+                self.update_rq_clock(self.task(task).cpu, now);
+            }
             self.set_cpus_allowed_common(task, all);
         }
     }
@@ -508,14 +511,20 @@ mod tests {
                 lab.sched.cpu_deactivate(CpuId(0), now);
                 lab.sched.cpu_dying(CpuId(0), now);
                 let wakeup = Wakeup::by(first, CpuId(2), task);
-                let listed = asleep && lab.sched.try_to_wake_up(&wakeup, now).remote;
+                let later = Time(now.0 + MS);
+                let listed = asleep && lab.sched.try_to_wake_up(&wakeup, later).remote;
+                let reads = lab.sched.rqs[CpuId(0)].clock == later.0;
                 let entry = lab.sched.task(task);
                 let by = if listed { ", by its wake list" } else { "" };
-                format!("cpu {}{by}, one of {}", entry.cpu.0, entry.nr_cpus_allowed)
+                let clock = if reads { ", reads the old clock" } else { "" };
+                format!("cpu {}{by}, one of {}{clock}", entry.cpu.0, entry.nr_cpus_allowed)
             }
         };
         expect!["v4.13..v7.3: cpu 1, one of 4"].assert_eq(&by_kernel("", told(false)));
-        expect!["v4.13..v7.3: cpu 1, by its wake list, one of 4"].assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
+        expect![[r#"
+            v4.13..v6.12: cpu 1, by its wake list, one of 4
+            v7.2..v7.3: cpu 1, by its wake list, one of 4, reads the old clock"#]]
+            .assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
     }
 
     #[test]

@@ -130,6 +130,9 @@ impl Sched {
             Class::Dl => _ = self.update_dl_rq_load_avg(cpu, false),
             _ => {}
         }
+        if class > from.class() {
+            self.rqs[cpu].next_class = class;
+        }
         let falls = class < from.class() && self.kernel.has(Feature::LowerClassAsks);
         if class == Class::Fair || falls || self.kernel.has(Feature::ClassChangeAsks) {
             self.resched_now(cpu);

@@ -9,6 +9,7 @@ use crate::{BalanceFair, BandwidthAtPick, BuddiesClear, CfsRqId, Curr, Feature, 
 impl Sched {
     /// Kernel: put_prev_set_next_task(), kernel/sched/sched.h, v7.2; pick_next_task_fair(), v6.1; pick_next_entity(), v5.10.
     pub(crate) fn put_prev_set_next(&mut self, cpu: CpuId, prev: Curr, next: Curr) {
+        self.rqs[cpu].next_class = self.class_of_curr(next);
         if let Curr::Task(task) = next
             && self.kernel.rules.buddies_clear == BuddiesClear::Picked
             && self.class_of(task) == Class::Fair

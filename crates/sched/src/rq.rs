@@ -6,6 +6,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
 use crate::balance::cpu_load_idx::CPU_LOAD_IDX_MAX;
+use crate::class::Class;
 use crate::{CfsRqId, FairServer, NeedResched, NohzKick, SchedAvg, Wakees};
 
 /// What a CPU executes.
@@ -144,6 +145,8 @@ pub struct Rq {
     /// The CPU last taken of several suitable ones for an RT or deadline task, or for a task with a new
     /// affinity (distribute_cpu_mask_prev).
     pub any_cpu: CpuId,
+    /// v7.2: the class that was picked last, or a higher one of which a task has come to wait since.
+    pub(crate) next_class: Class,
     /// RT time used in this period, ns.
     pub rt_time: u64,
     /// RT tasks have used up their share of the period.
@@ -252,6 +255,7 @@ impl Rq {
             any_cpu: CpuId(0),
             rt_time: 0,
             rt_throttled: false,
+            next_class: Class::Idle,
             fair_server: FairServer::default(),
             idle_exec_start: 0,
             hrtick: None,

@@ -163,6 +163,7 @@ impl Sched {
         let prev = self.rqs[cpu].curr;
         // The idle loop looks for no work beyond what it was given.
         if prev == Curr::Idle && self.rqs[cpu].nr_running == 0 && self.kernel.has(Feature::IdleShortcut) {
+            self.rqs[cpu].next_class = Class::Idle;
             return Reason::PickIdle;
         }
         self.balance_prev(cpu, prev, now);

@@ -107,7 +107,8 @@ void lab_fork(int cpu, int id, int kthread)
 		p->wakee_flips = 0;
 		p->wakee_flip_decay_ts = 0;
 		p->last_wakee = NULL;
-		p->nr_cpus_allowed = NR_CPUS; /* as init_task's: never narrowed */
+		/* As init_task's: never narrowed. With one CPU no task counts as one that could move. */
+		p->nr_cpus_allowed = cpumask_weight(cpu_possible_mask) > 1 ? NR_CPUS : 1;
 		cpumask_setall(&p->cpus_mask);
 		parent->normal_prio = NICE_TO_PRIO(0);
 	}

@@ -8,6 +8,7 @@ use schedlab_topology::CpuId;
 use schedlab_units::Time;
 
 use super::BalanceDecision;
+use crate::class::Class;
 use crate::{Feature, IdleType, NewidleAges, NewidleGate, Reason, Sched, SdFlags, SdId};
 
 /// What newly idle balancing did.
@@ -143,6 +144,10 @@ impl Sched {
         // v7.2 asks whether a higher class was modified (rq_modified_above()), which nothing does during a pass. What waited
         // before it does not count: a fair server looks for work while an RT task runs.
         let modified = self.kernel.has(Feature::NextClass);
+        if modified {
+            let rq = &mut self.rqs[cpu];
+            rq.next_class = rq.next_class.min(Class::Fair);
+        }
         // A pass may shorten the interval of its domain, which earlier kernels use at once.
         let afterwards = self.kernel.rules.newidle_gate == NewidleGate::MigrationCost;
         while let Some(id) = next {

@@ -262,7 +262,7 @@ mod tests {
         .assert_eq(&found);
     }
 
-    /// A fair task is woken while the server runs another and an RT task waits.
+    /// A fair task is woken while the server runs another, whose charge has requested a switch, and an RT task waits.
     #[test]
     fn rt_tasks_behind_a_server_do_not_keep_a_woken_fair_task_from_preempting() {
         let found = by_kernel("", |kernel| {
@@ -277,12 +277,12 @@ mod tests {
             }
             let now = lab.time();
             lab.sched.activate(sleeper, CPU, EnqueueFlags { wakeup: true, ..EnqueueFlags::default() }, now);
+            lab.sched.rqs[CPU].need_resched.full = true;
             format!("{:?}", lab.sched.wakeup_preempt(CPU, sleeper, crate::wf::TTWU).reason)
         });
         expect![[r#"
-            v4.13..v6.3: PreemptVruntime
-            v6.10: PreemptDeadline
-            v6.12..v7.3: KeepProtected"#]]
+            v4.13..v7.2: KeepPending
+            v7.3: KeepProtected"#]]
         .assert_eq(&found);
     }
 

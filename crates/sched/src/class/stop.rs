@@ -3,6 +3,7 @@
 use schedlab_topology::CpuId;
 use schedlab_units::TaskId;
 
+use crate::class::Class;
 use crate::{Feature, Sched};
 
 impl Sched {
@@ -25,7 +26,7 @@ impl Sched {
             && !self.cpus_share_cache(by, cpu);
         let rq = &mut self.rqs[cpu];
         if !listed && rq.stop.is_none() && !rq.stop_asked {
-            rq.stop_asked = true;
+            (rq.stop_asked, rq.next_class) = (true, Class::Stop);
             self.add_nr_running(cpu, 1);
         }
     }

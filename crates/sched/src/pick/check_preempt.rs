@@ -76,6 +76,9 @@ impl Sched {
     /// Kernel: wakeup_preempt(), kernel/sched/core.c, v6.12.
     pub fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, wake_flags: u32) -> PreemptDecision {
         let decision = self.preempt_for(cpu, task, wake_flags);
+        let class = self.class_of(task);
+        let rq = &mut self.rqs[cpu];
+        rq.next_class = rq.next_class.max(class);
         self.rq_clock_skip_update(cpu);
         decision
     }
@@ -197,7 +200,7 @@ impl Sched {
         if class > curr_class {
             return Ok(self.full(Reason::PreemptClass, false));
         }
-        if class < curr_class || self.kernel.has(Feature::NextClass) && class < self.waiting_class(cpu) {
+        if class < curr_class || self.kernel.has(Feature::NextClass) && class < rq.next_class {
             return Ok(keep(Reason::KeepClass));
         }
         if task == curr {
@@ -222,25 +225,6 @@ impl Sched {
             return Ok(keep(Reason::KeepPending));
         }
         self.preempt_by_policy(cpu, task, curr)
-    }
-
-    /// The highest class, above the fair one, of which a task has come to wait since the CPU last picked. It requested a
-    /// switch; RT tasks that wait behind a fair server did so before.
-    ///
-    /// Kernel: struct rq, next_class, kernel/sched/sched.h, v7.2.
-    fn waiting_class(&self, cpu: CpuId) -> Class {
-        let rq = &self.rqs[cpu];
-        if rq.stop.is_some() || rq.stop_asked {
-            Class::Stop
-        } else if !rq.need_resched.full {
-            Class::Fair
-        } else if !rq.dl_queue.is_empty() {
-            Class::Dl
-        } else if !rq.rt_queue.is_empty() {
-            Class::Rt
-        } else {
-            Class::Fair
-        }
     }
 
     /// A request of a higher class.
