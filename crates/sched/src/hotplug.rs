@@ -524,7 +524,7 @@ mod tests {
         expect![[r#"
             v4.13..v6.12: cpu 1, by its wake list, one of 4
             v7.2..v7.3: cpu 1, by its wake list, one of 4, reads the old clock"#]]
-            .assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
+        .assert_eq(&by_kernel("+NO_DELAY_DEQUEUE", told(true)));
     }
 
     #[test]
