@@ -62,7 +62,7 @@ const MACHINES: [Machine; 11] = [
 /// Seeds of the control.
 const CONTROL_SEEDS: u64 = 2;
 
-/// Sets of loads, the last of them with all at once.
+/// Sets of loads.
 const LOADS: [&str; 35] = [
     "plain",
     "nohz",

@@ -15,7 +15,7 @@ use schedlab_units::TaskId;
 use crate::cfs_rq::before;
 use crate::class::Class;
 use crate::pick::avg_vruntime::avg_vruntime_weight;
-use crate::{CfsRq, CfsRqId, Curr, Feature, Sched, SeId, ServerState};
+use crate::{CfsRq, CfsRqId, Curr, Feature, Sched, SeId};
 
 /// Something that holds of every state.
 pub struct Invariant {
@@ -232,7 +232,7 @@ fn nr_running(sched: &Sched) -> Option<String> {
         let fair = sched.cfs(sched.root_cfs_id(cpu)).h_nr_queued as usize;
         let rt = if rq.rt_throttled { 0 } else { rq.rt_queue.len() };
         let counts = sched.kernel.has(Feature::ServerCounts);
-        let server = usize::from(counts && rq.fair_server.state == ServerState::Runs);
+        let server = usize::from(counts && rq.fair_server.runs());
         let stop = rq.stop.iter().len() + usize::from(rq.stop_asked);
         let counted = fair + rt + rq.dl_queue.len() + stop + server;
         differ(format!("cpu {cpu}"), rq.nr_running as usize, counted)

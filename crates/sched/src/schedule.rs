@@ -167,25 +167,26 @@ impl Sched {
             return Reason::PickIdle;
         }
         self.balance_prev(cpu, prev, now);
-        // Only the fair class is asked, also if a fair server waits that does not count as a task.
-        let asks = self.kernel.rules.balance_fair == BalanceFair::NoTask;
-        let fair_only = asks
+        // In v7.2 the pick of a fair task looks for work itself, also if a server makes it. Where all tasks are fair only that
+        // class is asked, and a server that waits is left alone.
+        let pick_looks = self.kernel.rules.balance_fair == BalanceFair::NoTask;
+        let fair_only = pick_looks
             && matches!(self.class_of_curr(prev), Class::Fair | Class::Idle)
             && self.rqs[cpu].nr_running == self.root_cfs(cpu).h_nr_queued;
+        let server_first = |sched: &Sched| !fair_only && sched.fair_server_first(cpu);
         let mut looks = self.balance_fair(cpu, prev, now);
         self.charge_before_pick(cpu);
         loop {
             // A group's entity that is asleep but still queued is picked first, and leaves; only then does the CPU
             // look for work.
-            let server = !fair_only && self.fair_server_first(cpu);
             let empty = self.rqs[cpu].nr_running == 0 && self.root_cfs(cpu).nr_queued == 0;
-            if empty && looks && !(server && asks) {
+            if empty && looks && !(pick_looks && server_first(self)) {
                 looks = self.newidle_balance(cpu, now).pulled > 0;
                 continue;
             }
             let pick = self.choose(cpu);
-            if pick.next == Curr::Idle && server {
-                if !asks || self.newidle_balance(cpu, now).pulled == 0 {
+            if pick.next == Curr::Idle && server_first(self) {
+                if !pick_looks || self.newidle_balance(cpu, now).pulled == 0 {
                     self.fair_server_stop(cpu);
                 }
                 continue;

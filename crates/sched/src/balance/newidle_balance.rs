@@ -143,8 +143,8 @@ impl Sched {
         outcome.reason = Reason::NiNothing;
         // v7.2 asks whether a higher class was modified (rq_modified_above()), which nothing does during a pass. What waited
         // before it does not count: a fair server looks for work while an RT task runs.
-        let modified = self.kernel.has(Feature::NextClass);
-        if modified {
+        let asks_modified = self.kernel.has(Feature::NextClass);
+        if asks_modified {
             let rq = &mut self.rqs[cpu];
             rq.next_class = rq.next_class.min(Class::Fair);
         }
@@ -182,7 +182,7 @@ impl Sched {
             let success = if decision.moved > 0 { weight } else { 0 };
             self.update_newidle_cost(id, cost, success, now);
             outcome.pulled = decision.moved;
-            let work_came = !modified && self.rqs[cpu].nr_running > 0;
+            let work_came = !asks_modified && self.rqs[cpu].nr_running > 0;
             if decision.moved > 0 || !decision.continue_balancing || work_came {
                 break;
             }
@@ -191,7 +191,7 @@ impl Sched {
         let h_nr = self.root_cfs(cpu).h_nr_queued;
         let rq = &mut self.rqs[cpu];
         rq.max_idle_balance_cost = rq.max_idle_balance_cost.max(spent);
-        outcome.higher_class = !modified && rq.nr_running != h_nr;
+        outcome.higher_class = !asks_modified && rq.nr_running != h_nr;
         if outcome.pulled == 0 {
             outcome.pulled = h_nr;
         }

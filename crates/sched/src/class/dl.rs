@@ -10,9 +10,7 @@ use schedlab_units::{TaskId, Time};
 use crate::cfs_rq::before;
 use crate::class::Class;
 use crate::pelt::cap_scale;
-use crate::{
-    Curr, DequeueFlags, DlBudget, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, ServerState, Task,
-};
+use crate::{Curr, DequeueFlags, DlBudget, Effect, EnqueueFlags, Policy, Pressure, Rq, Sched, Task};
 
 /// Parameters of a deadline task: budget, relative deadline, period.
 pub(super) fn params(policy: Policy) -> (u64, u64, u64) {
@@ -67,7 +65,7 @@ impl Rq {
     /// Kernel: sched_dl_runnable(), kernel/sched/sched.h, v6.12.
     #[inline]
     pub(crate) fn dl_runnable(&self) -> bool {
-        !self.dl_queue.is_empty() || self.fair_server.state == ServerState::Runs
+        !self.dl_queue.is_empty() || self.fair_server.runs()
     }
 }
 

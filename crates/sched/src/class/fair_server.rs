@@ -75,6 +75,12 @@ impl FairServer {
         self.state != ServerState::Off
     }
 
+    /// Whether it is queued among the deadline tasks.
+    #[inline]
+    pub fn runs(&self) -> bool {
+        self.state == ServerState::Runs
+    }
+
     /// A period begins. Unless fair tasks starve, its time is deferred.
     ///
     /// Kernel: replenish_dl_new_period(), kernel/sched/deadline.c, v6.12.
@@ -188,7 +194,7 @@ impl Sched {
     ///
     /// Kernel: enqueue_dl_entity(), kernel/sched/deadline.c, v6.12.
     fn enqueue_fair_server(&mut self, cpu: CpuId) {
-        if self.rqs[cpu].fair_server.state != ServerState::Runs && self.start_fair_server_timer(cpu) {
+        if !self.rqs[cpu].fair_server.runs() && self.start_fair_server_timer(cpu) {
             return;
         }
         let rq = &mut self.rqs[cpu];
@@ -255,7 +261,7 @@ impl Sched {
         if !self.has_fair_server() || of.runtime == 0 || !stops {
             return;
         }
-        if server.state == ServerState::Runs {
+        if server.runs() {
             self.dequeue_fair_server(cpu);
         }
         let owed = server.runtime * of.period as i64 / of.runtime as i64;
@@ -274,7 +280,7 @@ impl Sched {
     pub(crate) fn fair_server_first(&self, cpu: CpuId) -> bool {
         let rq = &self.rqs[cpu];
         let earlier = |&task| before(rq.fair_server.deadline, self.task(task).dl_deadline);
-        rq.fair_server.state == ServerState::Runs && rq.dl_queue.first().is_none_or(earlier)
+        rq.fair_server.runs() && rq.dl_queue.first().is_none_or(earlier)
     }
 
     /// The server has used this much: a fair task ran, with or without it, or the CPU was idle.
@@ -299,7 +305,7 @@ impl Sched {
         let of = self.reservation();
         let clock = self.rqs[cpu].clock;
         let server = &mut self.rqs[cpu].fair_server;
-        if server.state != ServerState::Runs {
+        if !server.runs() {
             if server.idle {
                 server.runtime = 0;
                 return;

@@ -262,6 +262,29 @@ mod tests {
         .assert_eq(&found);
     }
 
+    /// The last real-time task becomes a fair one while the server runs, and then all leave.
+    #[test]
+    fn a_cpu_whose_tasks_are_all_fair_leaves_its_server_queued_from_v7_2_on() {
+        let found = by_kernel("+NO_DELAY_DEQUEUE", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x1");
+            let tasks = [rt(&mut lab), lab.hog("fair", 0)];
+            while lab.running(0) != "fair" {
+                lab.run(MS);
+            }
+            lab.sched.set_policy(CPU, tasks[0], Policy::Normal, lab.time());
+            lab.settle();
+            for _ in tasks {
+                let runs = lab.sched.rqs[CPU].curr.task().expect("a task is left");
+                lab.sleep(runs);
+            }
+            format!("{}, {:?}", lab.running(0), lab.sched.rqs[CPU].fair_server.state)
+        });
+        expect![[r#"
+            v4.13..v6.12: idle, Off
+            v7.2..v7.3: idle, Runs"#]]
+        .assert_eq(&found);
+    }
+
     /// A fair task is woken while the server runs another, whose charge has requested a switch, and an RT task waits.
     #[test]
     fn rt_tasks_behind_a_server_do_not_keep_a_woken_fair_task_from_preempting() {

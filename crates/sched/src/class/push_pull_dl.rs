@@ -5,7 +5,7 @@ use schedlab_units::TaskId;
 
 use crate::cfs_rq::before;
 use crate::class::Class;
-use crate::{DlPush, Push, Sched, ServerState};
+use crate::{DlPush, Push, Sched};
 
 impl Sched {
     /// The earliest deadline task that waits on a CPU and may run on `on` (or on any other CPU).
@@ -59,7 +59,7 @@ impl Sched {
     /// Kernel: pull_dl_task(), kernel/sched/deadline.c, v6.1, v6.12.
     pub(super) fn decide_pull_dl(&self, to: CpuId, from: CpuId) -> Option<TaskId> {
         let rq = &self.rqs[from];
-        let queued = rq.dl_queue.len() + usize::from(rq.fair_server.state == ServerState::Runs);
+        let queued = rq.dl_queue.len() + usize::from(rq.fair_server.runs());
         if queued < 2 {
             return None;
         }

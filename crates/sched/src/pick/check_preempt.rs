@@ -76,9 +76,11 @@ impl Sched {
     /// Kernel: wakeup_preempt(), kernel/sched/core.c, v6.12.
     pub fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, wake_flags: u32) -> PreemptDecision {
         let decision = self.preempt_for(cpu, task, wake_flags);
-        let class = self.class_of(task);
-        let rq = &mut self.rqs[cpu];
-        rq.next_class = rq.next_class.max(class);
+        if self.kernel.has(Feature::NextClass) {
+            let class = self.class_of(task);
+            let rq = &mut self.rqs[cpu];
+            rq.next_class = rq.next_class.max(class);
+        }
         self.rq_clock_skip_update(cpu);
         decision
     }
