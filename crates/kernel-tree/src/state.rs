@@ -31,14 +31,14 @@ states! {
     /// A CPU, its run queue and the state that its LLC shares. `vruntime` is the queue's `zero_vruntime` or
     /// `min_vruntime`. `llc_counts` has a byte for each of eight LLCs. What begins with `server` is of the fair server: if it is active,
     /// `server_state` is the sum of 1, `dl_throttled`, 2 `dl_defer_armed`, 4 `dl_defer_running` and 8 `dl_defer_idle`; `server_timer` is
-    /// when the first of its timers expires, 0 if none is set.
+    /// when the first of its timers expires, 0 if none is set. `random` is the state of the scheduler's generator.
     CpuState {
         nr_running, clock, clock_task, clock_pelt, avg_idle, idle_stamp, next_balance, load_avg, util_avg, runnable_avg,
         cpu_capacity, max_idle_balance_cost, weight, vruntime, h_load, last_h_load_update, nr_idle_scan, has_idle_cores,
         overloaded, rt_util_avg, dl_util_avg, balance_idle_scan, avg_age, hrtick, irq_util_avg, load_sum,
         util_sum, removed, removed_load, misfit_task_load, h_nr_queued, vruntime_sum, next,
         nr_pref_llc_running, llc_counts, cpu_epoch, cpu_epoch_next, cpu_runtime,
-        util_est, server_state, server_runtime, server_deadline, server_timer,
+        util_est, server_state, server_runtime, server_deadline, server_timer, random,
     }
     /// A domain of a CPU. `groups` counts them; what follows is of the local group.
     DomainState {

@@ -151,6 +151,7 @@ impl Pair {
             ("clock_pelt", theirs.clock_pelt, rq.clock_pelt),
             ("avg_idle", theirs.avg_idle, rq.avg_idle),
             ("idle_stamp", theirs.idle_stamp, rq.idle_stamp),
+            ("sched_rnd_state", theirs.random, rq.random),
             ("next_balance", theirs.next_balance, rq.next_balance),
             ("cfs load_avg", theirs.load_avg, cfs.avg.load_avg),
             ("cfs util_avg", theirs.util_avg, cfs.avg.util_avg),

@@ -83,15 +83,15 @@ impl Sched {
         }
     }
 
-    /// Charges a running task and its groups.
+    /// Charges a running task in its own queue; in v7.3 in those of its groups as well.
     ///
-    /// Kernel: update_curr_fair(), kernel/sched/fair.c, v7.3.
-    pub(crate) fn update_curr_hierarchy(&mut self, task: SeId) {
+    /// Kernel: update_curr_fair(), kernel/sched/fair.c, v7.2, v7.3.
+    pub(crate) fn update_curr_fair(&mut self, task: SeId) {
         let mut level = Some(task);
         while let Some(se) = level {
             let cfs = self.cfs_rq_of(se);
             self.update_curr(cfs);
-            level = self.se(se).parent;
+            level = self.se(se).parent.filter(|_| self.is_flat());
         }
     }
 

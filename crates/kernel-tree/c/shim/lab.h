@@ -30,6 +30,7 @@ void lab_close(void);
 void lab_now(lab_u64 ns);
 void lab_seed(lab_u64 seed);           /* of get_random_u32() */
 void lab_cpu_seed(int cpu, lab_u64 seed); /* of the scheduler's own generator, one per CPU: xorshift64* */
+lab_u64 lab_cpu_random(int cpu); /* the state of that generator */
 int lab_feature(const char *name, int on);    /* sched_feat: what it was, -1: none, or a constant */
 int lab_tunable(const char *name, unsigned int value); /* 0: this kernel has no such variable */
 int lab_warnings(const char **text);   /* how many WARN()s so far, and the first */

@@ -244,6 +244,7 @@ static u64 random = 88172645463325252ull, cpu_random[NR_CPUS];
 
 void lab_seed(u64 seed) { random = seed | 1; }
 void lab_cpu_seed(int cpu, u64 seed) { cpu_random[cpu] = seed; }
+u64 lab_cpu_random(int cpu) { return cpu_random[cpu]; }
 static u64 next_random(void)
 {
 	random ^= random << 13;

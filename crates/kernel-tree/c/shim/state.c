@@ -105,7 +105,7 @@ enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STA
        C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG, C_LOAD_SUM,
        C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR, C_SUM, C_NEXT,
        C_NR_PREF_LLC_RUNNING, C_LLC_COUNTS, C_EPOCH, C_EPOCH_NEXT, C_EPOCH_RUNTIME, C_UTIL_EST,
-       C_SERVER_STATE, C_SERVER_RUNTIME, C_SERVER_DEADLINE, C_SERVER_TIMER };
+       C_SERVER_STATE, C_SERVER_RUNTIME, C_SERVER_DEADLINE, C_SERVER_TIMER, C_RANDOM };
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -114,6 +114,7 @@ void lab_state_cpu(int cpu, u64 *o)
 
 	memset(o, 0, LAB_CPU_WORDS * sizeof *o);
 	o[C_NR_RUNNING] = rq->nr_running;
+	o[C_RANDOM] = lab_cpu_random(cpu);
 	o[C_CLOCK] = rq->clock;
 	o[C_CLOCK_TASK] = rq->clock_task;
 	o[C_CLOCK_PELT] = rq->clock_pelt;

@@ -183,7 +183,7 @@ impl Sched {
     pub(super) fn update_curr_of_class(&mut self, cpu: CpuId) {
         match (self.rqs[cpu].curr, self.curr_class(cpu)) {
             (Curr::Idle, _) => self.update_curr_idle(cpu),
-            (Curr::Task(task), Class::Fair) => self.update_curr_hierarchy(SeId(task.0)),
+            (Curr::Task(task), Class::Fair) => self.update_curr_fair(SeId(task.0)),
             (Curr::Task(_), Class::Rt) => self.update_curr_rt(cpu),
             (Curr::Task(_), Class::Dl) => self.update_curr_dl(cpu),
             (Curr::Task(_), _) => {}

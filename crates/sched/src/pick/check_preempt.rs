@@ -93,12 +93,7 @@ impl Sched {
         let mut decision = match self.preempt_by_state(cpu, task) {
             Ok(decision) => decision,
             Err(siblings) => {
-                if self.is_flat() {
-                    self.update_curr_hierarchy(siblings.0);
-                } else {
-                    let cfs = self.cfs_rq_of(siblings.0);
-                    self.update_curr(cfs);
-                }
+                self.update_curr_fair(siblings.0);
                 self.preempt_by_time(cpu, siblings, wake_flags)
             }
         };
