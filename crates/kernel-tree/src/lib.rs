@@ -53,5 +53,5 @@ pub use fault::{Fault, end_run, guarded};
 pub use kernel::{Curr, GroupId, Kernel, KernelTask, Pending, WakeFlag};
 pub use library::Library;
 pub use raw::{ATOMICS, Prices};
-pub use state::{CpuState, DomainState, GroupState, ProcessState, TaskState};
+pub use state::{CpuState, DomainState, GroupState, ProcessState, TaskState, timer_cpu};
 pub use tree::Tree;

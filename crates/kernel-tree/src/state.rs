@@ -19,13 +19,20 @@ macro_rules! states {
     )* };
 }
 
+/// The CPU of a timer by its place: what is above 32 bits, in which are the timers of that CPU that expire before it. `None` if
+/// the timer was never set.
+pub fn timer_cpu(place: u64) -> Option<u16> {
+    u16::try_from(place >> 32).ok()
+}
+
 states! {
-    /// A task and its entity. Times are ns; a field that a kernel does not have is 0. `util_est` is `util_est.enqueued` up to 6.7.
+    /// A task and its entity. Times are ns; a field that a kernel does not have is 0. Places of timers
+    /// are those of [`timer_cpu`]. `util_est` is `util_est.enqueued` up to 6.7.
     TaskState {
         cpu, on_rq, sched_delayed, on_cpu, vruntime, deadline, slice, sum_exec_runtime, vlag, load_avg, util_avg,
         runnable_avg, last_update_time, recent_used_cpu, wakee_flips, wake_cpu, se_on_rq, prio, util_est,
         dl_runtime, dl_deadline, dl_throttled, load_sum, util_sum, weight,
-        dl_timer_cpu, inactive_timer_cpu, vprot, preferred_llc, pref_llc_queued,
+        dl_timer_place, inactive_timer_place, vprot, preferred_llc, pref_llc_queued,
         util_est_ewma,
     }
     /// A CPU, its run queue and the state that its LLC shares. `vruntime` is the queue's `zero_vruntime` or
@@ -39,6 +46,7 @@ states! {
         util_sum, removed, removed_load, misfit_task_load, h_nr_queued, vruntime_sum, next,
         nr_pref_llc_running, llc_counts, cpu_epoch, cpu_epoch_next, cpu_runtime,
         util_est, server_state, server_runtime, server_deadline, server_timer, random,
+        hrtick_place, server_place,
     }
     /// A domain of a CPU. `groups` counts them; what follows is of the local group.
     DomainState {
@@ -52,7 +60,7 @@ states! {
         vlag, sched_delayed, rel_deadline, slice, throttled, runtime_remaining,
         period_at, on_list, h_load, load_sum, util_sum, queue_load_sum, queue_util_sum, load_avg_contrib, propagate,
         prop_runnable_sum, removed, removed_load, throttle_count, h_nr_queued, pool,
-        period_timer_cpu, slack_timer_cpu, last_update_tg_load_avg, list_at, zero_vruntime, vruntime_sum, next,
+        period_timer_place, slack_timer_place, last_update_tg_load_avg, list_at, zero_vruntime, vruntime_sum, next,
         queue_last_update_time, queue_min_slice,
     }
     /// From 7.2 on: what a process knows about the caches where it runs, and how long it ran on one CPU. `cpu` is one

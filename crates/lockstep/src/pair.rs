@@ -488,7 +488,6 @@ impl Pair {
             return false;
         }
         self.leaving[cpu.index()] = false;
-        self.timers_move(cpu);
         self.kernel.take_down(cpu);
         self.ask_stopper(cpu, cpu, StopperWork::Die, true);
         self.after(format_args!("CPU {} is empty", cpu.0));

@@ -210,16 +210,16 @@ impl Pair {
                     Effect::NohzKick { cpu } => self.kicked[cpu.index()] = true,
                     Effect::Unthrottle { cpu } => self.unthrottles[cpu.index()] = true,
                     Effect::RtPush { cpu } => self.pushes[cpu.index()] = true,
-                    Effect::StartPeriodTimer { tg, at } => self.timers.set(at, Timer::Period(tg)),
-                    Effect::StartSlackTimer { tg, at } => self.timers.set(at, Timer::Slack(tg)),
+                    Effect::StartPeriodTimer { tg, at } => self.set_timer(at, Timer::Period(tg)),
+                    Effect::StartSlackTimer { tg, at } => self.set_timer(at, Timer::Slack(tg)),
                     // The timers of fair servers are read from their state.
                     Effect::StartRtPeriodTimer { .. } if self.sched.has_fair_server() => {}
-                    Effect::StartRtPeriodTimer { at } => self.timers.set(at, Timer::Rt),
+                    Effect::StartRtPeriodTimer { at } => self.set_timer(at, Timer::Rt),
                     Effect::StartDlTimer { task, after } => {
-                        self.timers.set(self.now + after, Timer::Deadline(task));
+                        self.set_timer(self.now + after, Timer::Deadline(task));
                     }
                     Effect::StartDlInactiveTimer { task, after } => {
-                        self.timers.set(self.now + after, Timer::Inactive(task));
+                        self.set_timer(self.now + after, Timer::Inactive(task));
                     }
                     _ => {}
                 }

@@ -11,13 +11,26 @@
 enum { T_CPU, T_ON_RQ, T_DELAYED, T_ON_CPU, T_VRUNTIME, T_DEADLINE, T_SLICE, T_SUM_EXEC, T_VLAG, T_LOAD_AVG, T_UTIL_AVG,
        T_RUNNABLE_AVG, T_LAST_UPDATE, T_RECENT_USED, T_WAKEE_FLIPS, T_WAKE_CPU, T_SE_ON_RQ, T_PRIO, T_UTIL_EST,
        T_DL_RUNTIME, T_DL_DEADLINE, T_DL_THROTTLED, T_LOAD_SUM, T_UTIL_SUM, T_WEIGHT,
-       T_DL_TIMER_CPU, T_INACTIVE_TIMER_CPU, T_VPROT, T_PREFERRED_LLC, T_PREF_LLC_QUEUED,
+       T_DL_TIMER_PLACE, T_INACTIVE_TIMER_PLACE, T_VPROT, T_PREFERRED_LLC, T_PREF_LLC_QUEUED,
        T_UTIL_EST_EWMA };
 
-/* The CPU on which a timer is set, or was last. */
-static int timer_cpu(struct hrtimer *timer)
+/*
+ * Where a timer is set, or was last: in the upper half its CPU, in the lower half how many timers of that CPU expire before it.
+ * Those of one instant expire in the order in which they were set.
+ */
+static u64 timer_place(struct hrtimer *timer)
 {
-	return timer->base ? timer->base->cpu_base->cpu : -1;
+	struct rb_node *node = (struct rb_node *)&timer->node; /* its first member in every release */
+	u64 place;
+
+	if (!timer->base)
+		return -1;
+	place = (u64)timer->base->cpu_base->cpu << 32;
+	if (!hrtimer_is_queued(timer))
+		return place | 0xffffffff;
+	while ((node = rb_prev(node)))
+		place++;
+	return place;
 }
 
 void lab_state_task(int id, u64 *o)
@@ -43,8 +56,8 @@ void lab_state_task(int id, u64 *o)
 	o[T_DL_RUNTIME] = p->dl.runtime;
 	o[T_DL_DEADLINE] = p->dl.deadline;
 	o[T_DL_THROTTLED] = p->dl.dl_throttled;
-	o[T_DL_TIMER_CPU] = timer_cpu(&p->dl.dl_timer);
-	o[T_INACTIVE_TIMER_CPU] = timer_cpu(&p->dl.inactive_timer);
+	o[T_DL_TIMER_PLACE] = timer_place(&p->dl.dl_timer);
+	o[T_INACTIVE_TIMER_PLACE] = timer_place(&p->dl.inactive_timer);
 	o[T_LOAD_SUM] = se->avg.load_sum;
 	o[T_UTIL_SUM] = se->avg.util_sum;
 	o[T_WEIGHT] = se->load.weight;
@@ -105,7 +118,19 @@ enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STA
        C_OVERLOADED, C_RT_AVG, C_DL_AVG, C_BALANCE_SCAN, C_AGE, C_HRTICK, C_IRQ_AVG, C_LOAD_SUM,
        C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR, C_SUM, C_NEXT,
        C_NR_PREF_LLC_RUNNING, C_LLC_COUNTS, C_EPOCH, C_EPOCH_NEXT, C_EPOCH_RUNTIME, C_UTIL_EST,
-       C_SERVER_STATE, C_SERVER_RUNTIME, C_SERVER_DEADLINE, C_SERVER_TIMER, C_RANDOM };
+       C_SERVER_STATE, C_SERVER_RUNTIME, C_SERVER_DEADLINE, C_SERVER_TIMER, C_RANDOM, C_HRTICK_PLACE,
+       C_SERVER_PLACE };
+
+/* Of the timers of a fair server the first counts. */
+static inline void server_timer(struct hrtimer *timer, u64 *o)
+{
+	u64 expires = hrtimer_get_expires(timer);
+
+	if (hrtimer_is_queued(timer) && (!o[C_SERVER_TIMER] || expires < o[C_SERVER_TIMER])) {
+		o[C_SERVER_TIMER] = expires;
+		o[C_SERVER_PLACE] = timer_place(timer);
+	}
+}
 
 void lab_state_cpu(int cpu, u64 *o)
 {
@@ -165,9 +190,10 @@ void lab_state_cpu(int cpu, u64 *o)
 	o[C_NEXT] = rq->cfs.next ? rq->cfs.next->vruntime : 0;
 	if (hrtimer_is_queued(&rq->hrtick_timer))
 		o[C_HRTICK] = hrtimer_get_expires(&rq->hrtick_timer);
+	o[C_HRTICK_PLACE] = timer_place(&rq->hrtick_timer);
 #if AT_LEAST(6, 12)
-	if (hrtimer_is_queued(&rq->fair_server.inactive_timer))
-		o[C_SERVER_TIMER] = hrtimer_get_expires(&rq->fair_server.inactive_timer);
+	server_timer(&rq->fair_server.inactive_timer, o);
+	server_timer(&rq->fair_server.dl_timer, o);
 	if (rq->fair_server.dl_server_active) {
 		const struct sched_dl_entity *server = &rq->fair_server;
 
@@ -178,9 +204,6 @@ void lab_state_cpu(int cpu, u64 *o)
 		o[C_SERVER_RUNTIME] = server->runtime;
 		o[C_SERVER_DEADLINE] = server->deadline;
 	}
-	if (hrtimer_is_queued(&rq->fair_server.dl_timer) &&
-	    (!o[C_SERVER_TIMER] || hrtimer_get_expires(&rq->fair_server.dl_timer) < o[C_SERVER_TIMER]))
-		o[C_SERVER_TIMER] = hrtimer_get_expires(&rq->fair_server.dl_timer);
 #endif
 	if (searched && searched->shared)
 		o[C_IDLE_CORES] = searched->shared->has_idle_cores;
@@ -240,7 +263,7 @@ int lab_state_domain(int cpu, int level, u64 *o, unsigned long *span)
 enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LOAD_AVG, G_Q_UTIL_AVG, G_TG_LOAD, G_DEADLINE,
        G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT,
        G_ON_LIST, G_H_LOAD, G_LOAD_SUM, G_UTIL_SUM, G_Q_LOAD_SUM, G_Q_UTIL_SUM, G_CONTRIB, G_PROPAGATE, G_PROP_SUM, G_REMOVED,
-       G_REMOVED_LOAD, G_THROTTLE_COUNT, G_H_NR, G_POOL, G_PERIOD_CPU, G_SLACK_CPU,
+       G_REMOVED_LOAD, G_THROTTLE_COUNT, G_H_NR, G_POOL, G_PERIOD_PLACE, G_SLACK_PLACE,
        G_TG_LOAD_AT, G_LIST_AT, G_ZERO, G_SUM, G_NEXT, G_Q_LAST_UPDATE, G_Q_MIN_SLICE };
 
 /* Its place among the queues whose averages are updated, from 1; 0 if it is not among them. */
@@ -320,6 +343,6 @@ void lab_state_group(int group, int cpu, u64 *o)
 #else
 	o[G_ZERO] = q->min_vruntime;
 #endif
-	o[G_PERIOD_CPU] = timer_cpu(&tg->cfs_bandwidth.period_timer);
-	o[G_SLACK_CPU] = timer_cpu(&tg->cfs_bandwidth.slack_timer);
+	o[G_PERIOD_PLACE] = timer_place(&tg->cfs_bandwidth.period_timer);
+	o[G_SLACK_PLACE] = timer_place(&tg->cfs_bandwidth.slack_timer);
 }
