@@ -176,18 +176,22 @@ impl Sched {
         let server_first = |sched: &Sched| !fair_only && sched.fair_server_first(cpu);
         let mut looks = self.balance_fair(cpu, prev, now);
         self.charge_before_pick(cpu);
-        // In v7.2 a server that starts as the fair class looks for work is not asked any more.
-        let mut server_picks = pick_looks && server_first(self);
+        let mut server_picks = server_first(self);
         loop {
+            // In v7.2 a server that starts as the fair class looks for work is not asked any more.
+            if !pick_looks {
+                server_picks = server_first(self);
+            }
             // A group's entity that is asleep but still queued is picked first, and leaves; only then does the CPU
             // look for work.
             let empty = self.rqs[cpu].nr_running == 0 && self.root_cfs(cpu).nr_queued == 0;
-            if empty && looks && !server_picks {
+            if empty && looks && !(pick_looks && server_picks) {
                 looks = self.newidle_balance(cpu, now).pulled > 0;
                 continue;
             }
+            // The charge of the pick can use up what the server has left.
             let pick = self.choose(cpu);
-            if pick.next == Curr::Idle && if pick_looks { server_picks } else { server_first(self) } {
+            if pick.next == Curr::Idle && server_picks {
                 if !pick_looks || self.newidle_balance(cpu, now).pulled == 0 {
                     self.fair_server_stop(cpu);
                     server_picks = false;
@@ -229,8 +233,9 @@ impl Sched {
     /// Kernel: __pick_next_task(), kernel/sched/core.c; pick_task_fair(), kernel/sched/fair.c, v6.12.
     pub fn choose_next(&mut self, cpu: CpuId) -> Pick {
         loop {
+            let server_picks = self.fair_server_first(cpu);
             let pick = self.choose(cpu);
-            if pick.next != Curr::Idle || !self.fair_server_first(cpu) {
+            if pick.next != Curr::Idle || !server_picks {
                 return pick;
             }
             self.fair_server_stop(cpu);
