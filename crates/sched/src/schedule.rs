@@ -244,11 +244,11 @@ impl Sched {
 
     /// The same, if a fair server without tasks does not stop. It is picked if it is the first of its class.
     fn choose(&mut self, cpu: CpuId) -> Pick {
+        if let Some(task) = self.pick_higher_class(cpu) {
+            return Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None };
+        }
         loop {
-            let pick = match self.pick_higher_class(cpu) {
-                Some(task) => Pick { next: Curr::Task(task), reason: Reason::PickClass, delayed: None },
-                None => self.charge_and_pick(cpu),
-            };
+            let pick = self.charge_and_pick(cpu);
             let Some(se) = pick.delayed else { return pick };
             self.dequeue_delayed(se);
         }
