@@ -162,12 +162,14 @@ impl Sched {
         }
     }
 
-    /// Tunables follow the number of CPUs that are online first: it may have changed since domains were last rebuilt.
+    /// Tunables follow the number of CPUs that are online first: it may have changed since domains were last rebuilt. RT tasks
+    /// see the CPU by its highest RT priority afterwards, whatever deadline tasks it has.
     ///
     /// Kernel: set_rq_offline(), kernel/sched/core.c, rq_offline_fair(), kernel/sched/fair.c, __enable_runtime(),
-    /// kernel/sched/rt.c, v6.1, v6.12, v7.2.
+    /// rq_online_rt(), kernel/sched/rt.c, v6.1, v6.12, v7.2.
     fn set_rq_offline(&mut self, cpu: CpuId, now: Time) {
         self.update_sysctl();
+        self.rqs[cpu].cpupri_higher = false;
         if self.kernel.rules.rt_throttle != RtThrottle::FairServer {
             let rq = &mut self.rqs[cpu];
             let (throttled, waiting) = (rq.rt_throttled, rq.rt_queue.len() as u32);
