@@ -99,6 +99,7 @@ const LOADS: [&str; 35] = [
     "hotplug",
     "hotplug,nohz,groups,quota",
     "hotplug,affinity",
+    "hotplug,starve",
 ];
 
 /// The runs to make.

@@ -108,11 +108,20 @@ impl Sched {
         if !self.task(task).on_rq {
             return;
         }
-        match from.class() {
-            Class::Rt if self.rqs[cpu].rt_queue.is_empty() => self.pull_tasks(cpu, Class::Rt, now),
-            Class::Dl if !self.rqs[cpu].dl_runnable() => self.pull_tasks(cpu, Class::Dl, now),
-            _ => {}
+        // Callbacks push and pull once the change is done; what was asked for last comes first.
+        let pulls = match from.class() {
+            Class::Rt => self.rqs[cpu].rt_queue.is_empty(),
+            Class::Dl => !self.rqs[cpu].dl_runnable(),
+            _ => false,
+        };
+        self.switched_to(by, task, from, now);
+        if pulls {
+            self.pull_tasks(cpu, from.class(), now);
         }
+    }
+
+    fn switched_to(&mut self, by: CpuId, task: TaskId, from: Policy, now: Time) {
+        let cpu = self.task(task).cpu;
         if self.rqs[cpu].curr != Curr::Task(task) {
             if self.class_of(task) != Class::Rt || self.kernel.has(Feature::ClassChangeAsks) {
                 self.wakeup_preempt(cpu, task, 0);
