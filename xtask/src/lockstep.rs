@@ -63,7 +63,7 @@ const MACHINES: [Machine; 11] = [
 const CONTROL_SEEDS: u64 = 2;
 
 /// Sets of loads.
-const LOADS: [&str; 35] = [
+const LOADS: [&str; 36] = [
     "plain",
     "nohz",
     "sync,irq",
