@@ -415,10 +415,10 @@ mod tests {
     use schedlab_topology::CpuId;
     use schedlab_units::Duration;
 
-    use super::Deactivate;
+    use super::*;
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
-    use crate::{Curr, NICE_0_LOAD, NewTask, SeId, TaskState, TgId};
+    use crate::{EnqueueFlags, MigrationCause, NICE_0_LOAD, NewTask, Policy, ServerState, TgId};
 
     #[test]
     fn a_pick_that_throttles_sets_all_levels_or_those_that_differ() {
@@ -524,6 +524,41 @@ mod tests {
         expect![[r#"
             v4.13..v6.10: true
             v6.12..v7.3: false"#]]
+        .assert_eq(&by_kernel("", told));
+    }
+
+    /// An RT task waits on a CPU.
+    fn rt_waits(sched: &mut Sched, cpu: CpuId) -> TaskId {
+        let policy = Policy::Fifo(50);
+        let rt = sched.new_task(&NewTask { policy, ..NewTask::plain(sched.rqs.len()) }, None, NOW);
+        sched.set_task_cpu(rt, cpu, MigrationCause::Fork, NOW);
+        sched.task_mut(rt).state = TaskState::Running;
+        sched.activate(rt, cpu, EnqueueFlags::default(), NOW);
+        rt
+    }
+
+    #[test]
+    fn a_server_that_uses_up_its_time_as_it_picks_has_picked() {
+        let told = |kernel: &str| {
+            let mut drawn = draw(kernel, "1x1x1 | 0[a* b]");
+            let sched = &mut drawn.sched;
+            if !sched.has_fair_server() {
+                return "no server".to_string();
+            }
+            let sleep = Deactivate::Sleep(TaskState::Interruptible);
+            sched.schedule(CpuId(0), sleep, NOW + Duration::millis(4));
+            rt_waits(sched, CpuId(0));
+            let server = &mut sched.rqs[CpuId(0)].fair_server;
+            (server.state, server.runtime, server.deadline) = (ServerState::Runs, 1, NOW.0 + 40 * MS);
+            // The pick charges b, dequeues a and then picks again.
+            let next = sched.schedule(CpuId(0), Deactivate::Preempted, NOW + Duration::millis(20)).next;
+            let server = sched.rqs[CpuId(0)].fair_server.state;
+            let next = if next == Curr::Task(drawn.task("b")) { "b" } else { "rt" };
+            alloc::format!("{next}, {server:?}")
+        };
+        expect![[r#"
+            v4.13..v6.10: no server
+            v6.12..v7.3: b, Spent"#]]
         .assert_eq(&by_kernel("", told));
     }
 

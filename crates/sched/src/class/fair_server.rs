@@ -408,10 +408,13 @@ mod tests {
     use alloc::string::String;
 
     use expect_test::expect;
+    use schedlab_topology::CpuId;
 
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
-    use crate::{NewTask, Policy};
+    use crate::{NICE_0_LOAD, NewTask, Policy, TgId};
+
+    const CPU: CpuId = CpuId(0);
 
     fn rt(lab: &Lab) -> NewTask {
         NewTask { policy: Policy::Fifo(50), ..lab.spec() }
@@ -465,6 +468,35 @@ mod tests {
             v4.13..v6.10: 49
             v6.12..v7.3: 0"#]]
         .assert_eq(&by_kernel("+fair_server_runtime_ns=0", none));
+    }
+
+    #[test]
+    fn a_server_that_starts_has_what_runs_charged_in_its_own_queue_or_in_those_of_its_groups_too() {
+        let charged = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+            let tg = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CPU, lab.time());
+            let spec = NewTask { tg, ..lab.spec() };
+            let task = lab.fork("fair", 0, spec);
+            lab.run(MS);
+            let ran = |lab: &Lab| {
+                let group = lab.sched.tg(tg).se[0];
+                [lab.sched.task(task).se.sum_exec_runtime, lab.sched.se(group).sum_exec_runtime]
+                    .map(|ns| ns / 1000)
+            };
+            let before = ran(&lab);
+            lab.now += MS / 2;
+            let now = lab.time();
+            lab.sched.fair_server_stop(CPU);
+            lab.sched.update_rq_clock(CPU, now);
+            lab.sched.fair_server_start(CPU);
+            let after = ran(&lab);
+            format!("task {} us, group {} us", after[0] - before[0], after[1] - before[1])
+        };
+        expect![[r#"
+            v4.13..v6.12: task 0 us, group 0 us
+            v7.2: task 1500 us, group 0 us
+            v7.3: task 1500 us, group 1500 us"#]]
+        .assert_eq(&by_kernel("", charged));
     }
 
     #[test]
