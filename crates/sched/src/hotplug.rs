@@ -139,6 +139,7 @@ impl Sched {
     pub fn cpu_activate(&mut self, cpu: CpuId, now: Time) {
         self.offline_for_a_moment(now, None);
         self.rqs[cpu].active = true;
+        self.rqs[cpu].rt_time = 0;
         self.leaving.retain(|&other| other != cpu);
         self.enable_runtime(cpu);
     }
@@ -173,7 +174,10 @@ impl Sched {
         if self.kernel.rules.rt_throttle != RtThrottle::FairServer {
             let rq = &mut self.rqs[cpu];
             let (throttled, waiting) = (rq.rt_throttled, rq.rt_queue.len() as u32);
-            (rq.rt_time, rq.rt_throttled) = (0, false);
+            rq.rt_throttled = false;
+            if rq.active {
+                rq.rt_time = 0;
+            }
             if throttled {
                 self.add_nr_running(cpu, waiting);
             }

@@ -151,9 +151,10 @@ impl Sched {
         }
     }
 
-    /// Charges the running RT task; its CPU may run out of RT time, or have none left since the task became an RT task.
+    /// Charges the running RT task; its CPU may run out of RT time, or have none left since the task became an RT task. A CPU that
+    /// leaves is not limited.
     ///
-    /// Kernel: update_curr_rt(), sched_rt_runtime_exceeded(), kernel/sched/rt.c, v6.1.
+    /// Kernel: update_curr_rt(), sched_rt_runtime_exceeded(), __disable_runtime(), kernel/sched/rt.c, v6.1.
     pub(crate) fn update_curr_rt(&mut self, cpu: CpuId) {
         if self.curr_class(cpu) != Class::Rt {
             return;
@@ -165,7 +166,7 @@ impl Sched {
         if self.kernel.rules.pressure == Pressure::RtAvg {
             self.sched_rt_avg_update(cpu, delta);
         }
-        if self.has_fair_server() || !self.limits_rt() {
+        if self.has_fair_server() || !self.limits_rt() || !self.rqs[cpu].active {
             return;
         }
         self.rqs[cpu].rt_time += delta;
@@ -218,7 +219,7 @@ impl Sched {
         }
     }
 
-    /// The timer of RT throttling expired: a new period begins on all CPUs. Returns when
+    /// The timer of RT throttling expired: a new period begins on all CPUs that are online. Returns when
     /// it expires next, if it is still needed. From v6.12 on it is the timer of some CPU's fair server.
     ///
     /// Kernel: do_sched_rt_period_timer(), kernel/sched/rt.c, v6.1.
@@ -232,7 +233,7 @@ impl Sched {
         let mut needed = false;
         for cpu in (0..self.rqs.len()).map(CpuId::from) {
             let rq = &self.rqs[cpu];
-            if rq.rt_time == 0 && rq.rt_queue.is_empty() {
+            if !rq.online || rq.rt_time == 0 && rq.rt_queue.is_empty() {
                 continue;
             }
             self.update_rq_clock(cpu, now);
@@ -244,7 +245,7 @@ impl Sched {
                 self.resched_now(cpu);
                 continue;
             }
-            rq.rt_time -= rq.rt_time.min(runtime);
+            rq.rt_time -= rq.rt_time.min(if rq.active { runtime } else { u64::MAX });
             needed |= rq.rt_time > 0 || !rq.rt_queue.is_empty();
             if rq.rt_throttled && rq.rt_time < runtime {
                 rq.rt_throttled = false;
