@@ -190,13 +190,13 @@ impl Sched {
         }
     }
 
-    /// Whether RT and deadline tasks may be moved from one CPU to the other. Isolated CPUs have a root domain of their
-    /// own, in which nothing is balanced.
+    /// Whether RT and deadline tasks may be moved from one CPU to the other. Isolated CPUs, and those that domains were built
+    /// without, have a root domain of their own, in which nothing is balanced.
     ///
     /// Kernel: rq_attach_root(), def_root_domain, kernel/sched/topology.c, v6.12.
     pub(super) fn shares_root_domain(&self, a: CpuId, b: CpuId) -> bool {
-        let isolated = self.topology.isolated();
-        isolated.contains(a) == isolated.contains(b)
+        let apart = |cpu| self.topology.isolated().contains(cpu) || !self.has_domains(cpu);
+        apart(a) == apart(b)
     }
 
     fn move_waiting(&mut self, task: TaskId, to: CpuId, cause: MigrationCause, now: Time) {
