@@ -299,15 +299,14 @@ impl Sched {
 mod tests {
     use super::*;
     use alloc::format;
-    use alloc::string::{String, ToString};
+    use alloc::string::String;
 
     use expect_test::expect;
 
-    use crate::class::Class;
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
     use crate::wakeup::Wakeup;
-    use crate::{Deactivate, IdleType, NewTask, Policy, Push, TaskState};
+    use crate::{Deactivate, IdleType, NewTask, Policy, TaskState};
 
     /// Where a task that slept on CPU 3 is sent, woken by CPU 1 that runs.
     fn woken(lab: &Lab, task: TaskId, waker: TaskId) -> String {
@@ -436,91 +435,6 @@ mod tests {
             v4.13..v6.3: false
             v6.10..v7.3: true"#]]
         .assert_eq(&found);
-    }
-
-    #[test]
-    fn rt_tasks_see_a_cpu_without_its_deadline_task_once_domains_are_rebuilt() {
-        let told = |kernel: &str| {
-            let mut lab = Lab::new(kernel, "1x1x4");
-            let of = |lab: &Lab, policy| NewTask { policy, ..lab.spec() };
-            let spec = of(&lab, Policy::Fifo(10));
-            let woken = lab.fork("woken", 0, spec);
-            lab.sleep(woken);
-            for cpu in [0, 2] {
-                let spec = of(&lab, Policy::Fifo(20));
-                lab.fork("rt", cpu, spec);
-            }
-            let policy = Policy::Deadline { runtime: 10 * MS, deadline: 200 * MS, period: 200 * MS };
-            let spec = of(&lab, policy);
-            lab.fork("dl", 1, spec);
-            let chosen = |lab: &Lab| lab.sched.select_task_rq_rt(woken, CpuId(0)).cpu.0;
-            let before = chosen(&lab);
-            lab.sched.rqs[CpuId(3)].active = false;
-            lab.sched.cpu_activate(CpuId(3), lab.time());
-            lab.sched.rqs[CpuId(3)].active = false;
-            format!("cpu {before}, then {}", chosen(&lab))
-        };
-        expect![[r#"
-            v4.13..v5.5: cpu 1, then 1
-            v5.18..v7.3: cpu 3, then 1"#]]
-        .assert_eq(&by_kernel("", told));
-    }
-
-    #[test]
-    fn a_cpu_that_leaves_is_not_limited_in_its_rt_time_and_one_that_comes_begins_anew() {
-        let told = |kernel: &str| {
-            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
-            if lab.sched.has_fair_server() {
-                return "no limit".to_string();
-            }
-            let spec = NewTask { policy: Policy::Fifo(10), ..lab.spec() };
-            lab.fork("rt", 1, spec);
-            let ran = |lab: &mut Lab| {
-                lab.now += 100 * MS;
-                let now = lab.time();
-                lab.sched.update_rq_clock(CpuId(1), now);
-                lab.sched.update_curr_rt(CpuId(1));
-                lab.sched.rqs[CpuId(1)].rt_time / MS
-            };
-            let before = ran(&mut lab);
-            lab.sched.rqs[CpuId(1)].active = false;
-            let leaving = ran(&mut lab);
-            let now = lab.time();
-            lab.sched.cpu_activate(CpuId(1), now);
-            let came = lab.sched.rqs[CpuId(1)].rt_time;
-            // Periods are those of CPUs that are online.
-            lab.sched.rqs[CpuId(1)].rt_time = MS;
-            lab.sched.rqs[CpuId(1)].online = false;
-            lab.sched.rt_period_timer(now);
-            format!("{before} ms, {leaving} ms, {came} ms; {} ms", lab.sched.rqs[CpuId(1)].rt_time / MS)
-        };
-        expect![[r#"
-            v4.13..v6.10: 100 ms, 100 ms, 0 ms; 1 ms
-            v6.12..v7.3: no limit"#]]
-        .assert_eq(&by_kernel("", told));
-    }
-
-    #[test]
-    fn a_cpu_that_domains_were_built_without_pushes_to_no_other() {
-        let told = |kernel: &str| {
-            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
-            let spec = |lab: &Lab, priority| NewTask { policy: Policy::Fifo(priority), ..lab.spec() };
-            let above = spec(&lab, 20);
-            lab.fork("above", 1, above);
-            let now = lab.time();
-            let waits = lab.sched.new_task(&spec(&lab, 10), None, now);
-            lab.sched.set_task_cpu(waits, CpuId(1), MigrationCause::Fork, now);
-            lab.sched.activate(waits, CpuId(1), crate::EnqueueFlags::default(), now);
-            let moves = |lab: &Lab| {
-                let push = lab.sched.decide_push(CpuId(1), CpuId(1), Class::Rt);
-                matches!(push, Push::Moves { .. })
-            };
-            let before = moves(&lab);
-            lab.sched.rqs[CpuId(1)].active = false;
-            lab.sched.rebuild_domains(now);
-            format!("{before}, {}", moves(&lab))
-        };
-        expect!["v4.13..v7.3: true, false"].assert_eq(&by_kernel("", told));
     }
 
     #[test]

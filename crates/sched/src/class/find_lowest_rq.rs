@@ -198,4 +198,32 @@ mod tests {
         check(&[(0, 20), (1, 5), (2, 4), (3, 5)], expect!["v4.13..v7.3: cpu 2, LOWEST_RT"]);
         check(&[(0, 20), (1, 10), (2, 11), (3, 12)], expect!["v4.13..v7.3: cpu 0, KEEP_CPU"]);
     }
+
+    #[test]
+    fn rt_tasks_see_a_cpu_without_its_deadline_task_once_domains_are_rebuilt() {
+        let told = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x4");
+            let of = |lab: &Lab, policy| NewTask { policy, ..lab.spec() };
+            let spec = of(&lab, Policy::Fifo(10));
+            let woken = lab.fork("woken", 0, spec);
+            lab.sleep(woken);
+            for cpu in [0, 2] {
+                let spec = of(&lab, Policy::Fifo(20));
+                lab.fork("rt", cpu, spec);
+            }
+            let policy = Policy::Deadline { runtime: 10 * MS, deadline: 200 * MS, period: 200 * MS };
+            let spec = of(&lab, policy);
+            lab.fork("dl", 1, spec);
+            let chosen = |lab: &Lab| lab.sched.select_task_rq_rt(woken, CpuId(0)).cpu.0;
+            let before = chosen(&lab);
+            lab.sched.rqs[CpuId(3)].active = false;
+            lab.sched.cpu_activate(CpuId(3), lab.time());
+            lab.sched.rqs[CpuId(3)].active = false;
+            format!("cpu {before}, then {}", chosen(&lab))
+        };
+        expect![[r#"
+            v4.13..v5.5: cpu 1, then 1
+            v5.18..v7.3: cpu 3, then 1"#]]
+        .assert_eq(&by_kernel("", told));
+    }
 }

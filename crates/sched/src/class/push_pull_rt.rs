@@ -106,9 +106,10 @@ mod tests {
     use expect_test::expect;
     use schedlab_topology::{CpuId, CpuMask};
 
+    use crate::class::Class;
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
-    use crate::{NewTask, Policy};
+    use crate::{EnqueueFlags, MigrationCause, NewTask, Policy, Push};
 
     #[test]
     fn of_equal_tasks_the_one_that_waited_first_is_pulled_not_the_one_that_runs_first() {
@@ -128,5 +129,28 @@ mod tests {
             format!("{}, first of its queue {first}, the other is pulled {pulled}", lab.running(0))
         });
         expect!["v4.13..v7.3: deadline, first of its queue true, the other is pulled true"].assert_eq(&found);
+    }
+
+    #[test]
+    fn a_cpu_that_domains_were_built_without_pushes_to_no_other() {
+        let told = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            let spec = |lab: &Lab, priority| NewTask { policy: Policy::Fifo(priority), ..lab.spec() };
+            let above = spec(&lab, 20);
+            lab.fork("above", 1, above);
+            let now = lab.time();
+            let waits = lab.sched.new_task(&spec(&lab, 10), None, now);
+            lab.sched.set_task_cpu(waits, CpuId(1), MigrationCause::Fork, now);
+            lab.sched.activate(waits, CpuId(1), EnqueueFlags::default(), now);
+            let moves = |lab: &Lab| {
+                let push = lab.sched.decide_push(CpuId(1), CpuId(1), Class::Rt);
+                matches!(push, Push::Moves { .. })
+            };
+            let before = moves(&lab);
+            lab.sched.rqs[CpuId(1)].active = false;
+            lab.sched.rebuild_domains(now);
+            format!("{before}, {}", moves(&lab))
+        };
+        expect!["v4.13..v7.3: true, false"].assert_eq(&by_kernel("", told));
     }
 }

@@ -292,7 +292,7 @@ impl Sched {
 #[cfg(test)]
 mod tests {
     use alloc::format;
-    use alloc::string::String;
+    use alloc::string::{String, ToString};
     use alloc::sync::Arc;
     use alloc::vec::Vec;
 
@@ -510,5 +510,39 @@ mod tests {
             v6.12..v7.3: rt, then rt"#]]
         .assert_eq(&by_kernel("", runs(false)));
         expect!["v4.13..v7.3: rt, then fair"].assert_eq(&by_kernel("", runs(true)));
+    }
+
+    #[test]
+    fn a_cpu_that_leaves_is_not_limited_in_its_rt_time_and_one_that_comes_begins_anew() {
+        let told = |kernel: &str| {
+            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
+            if lab.sched.has_fair_server() {
+                return "no limit".to_string();
+            }
+            let spec = NewTask { policy: Policy::Fifo(10), ..lab.spec() };
+            lab.fork("rt", 1, spec);
+            let ran = |lab: &mut Lab| {
+                lab.now += 100 * MS;
+                let now = lab.time();
+                lab.sched.update_rq_clock(CpuId(1), now);
+                lab.sched.update_curr_rt(CpuId(1));
+                lab.sched.rqs[CpuId(1)].rt_time / MS
+            };
+            let before = ran(&mut lab);
+            lab.sched.rqs[CpuId(1)].active = false;
+            let leaving = ran(&mut lab);
+            let now = lab.time();
+            lab.sched.cpu_activate(CpuId(1), now);
+            let came = lab.sched.rqs[CpuId(1)].rt_time;
+            // Periods are those of CPUs that are online.
+            lab.sched.rqs[CpuId(1)].rt_time = MS;
+            lab.sched.rqs[CpuId(1)].online = false;
+            lab.sched.rt_period_timer(now);
+            format!("{before} ms, {leaving} ms, {came} ms; {} ms", lab.sched.rqs[CpuId(1)].rt_time / MS)
+        };
+        expect![[r#"
+            v4.13..v6.10: 100 ms, 100 ms, 0 ms; 1 ms
+            v6.12..v7.3: no limit"#]]
+        .assert_eq(&by_kernel("", told));
     }
 }
