@@ -76,7 +76,8 @@ impl Pair {
     }
 
     /// The timers that are due expire on both sides, CPU by CPU. Ours are of no CPU, but for those of slices and servers: each
-    /// expires where the kernel's does, and in its order, which is that in which they were set. It decides who gets quota first.
+    /// expires where the kernel's does. Timers of one instant expire in the order in which the kernel set them, as that decides
+    /// which group gets quota first.
     fn fire(&mut self) {
         // What a CPU that died had set is due on another.
         for cpu in (0..self.nr_cpus()).map(CpuId::from) {

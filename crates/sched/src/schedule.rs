@@ -176,9 +176,9 @@ impl Sched {
         let server_first = |sched: &Sched| !fair_only && sched.fair_server_first(cpu);
         let mut looks = self.balance_fair(cpu, prev, now);
         self.charge_before_pick(cpu);
-        let mut server_picks = server_first(self);
+        // In v7.2 a server that starts as the fair class looks for work is not asked any more.
+        let mut server_picks = pick_looks && server_first(self);
         loop {
-            // In v7.2 a server that starts as the fair class looks for work is not asked any more.
             if !pick_looks {
                 server_picks = server_first(self);
             }
