@@ -27,6 +27,7 @@ mod newidle_balance;
 mod nohz_balance;
 mod nohz_balancer_kick;
 mod numa_imbalance;
+mod numbers;
 mod preference;
 mod rebalance_domains;
 mod runtimes;

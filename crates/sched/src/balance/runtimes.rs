@@ -14,11 +14,32 @@ pub struct EpochTime {
     pub runtime: u64,
 }
 
+/// What is left of a run time after this many epochs.
+fn halved(runtime: u64, epochs: u64) -> u64 {
+    if epochs >= 64 { 0 } else { runtime >> epochs }
+}
+
 impl EpochTime {
     pub(super) fn age(&mut self, epoch: u64) {
-        let passed = epoch - self.epoch;
+        self.runtime = halved(self.runtime, epoch - self.epoch);
         self.epoch = epoch;
-        self.runtime = if passed >= 64 { 0 } else { self.runtime >> passed };
+    }
+}
+
+/// Run time on a CPU, in as few bytes as it takes.
+#[derive(Clone, Copy, Debug)]
+struct Ran {
+    /// ns.
+    runtime: u64,
+    /// Epoch up to which it has been halved: the 32-bit number of one lasts for 497 days of epochs of 10 ms.
+    epoch: u32,
+    cpu: CpuId,
+}
+
+impl Ran {
+    fn age(&mut self, epoch: u64) {
+        self.runtime = halved(self.runtime, epoch - u64::from(self.epoch));
+        self.epoch = epoch as u32;
     }
 }
 
@@ -29,8 +50,8 @@ pub struct Runtimes(Few);
 /// Run times in the order of their CPUs. Of a hundred thousand processes most run on one CPU: that one needs no allocation.
 #[derive(Clone, Debug)]
 enum Few {
-    One([(CpuId, EpochTime); 1]),
-    Any(Vec<(CpuId, EpochTime)>),
+    One([Ran; 1]),
+    Any(Vec<Ran>),
 }
 
 impl Default for Few {
@@ -40,21 +61,21 @@ impl Default for Few {
 }
 
 impl Few {
-    fn all(&self) -> &[(CpuId, EpochTime)] {
+    fn all(&self) -> &[Ran] {
         match self {
             Few::One(one) => one,
             Few::Any(all) => all,
         }
     }
 
-    fn all_mut(&mut self) -> &mut [(CpuId, EpochTime)] {
+    fn all_mut(&mut self) -> &mut [Ran] {
         match self {
             Few::One(one) => one,
             Few::Any(all) => all,
         }
     }
 
-    fn insert(&mut self, at: usize, new: (CpuId, EpochTime)) {
+    fn insert(&mut self, at: usize, new: Ran) {
         match self {
             Few::One([one]) => *self = Few::Any(if at == 0 { vec![new, *one] } else { vec![*one, new] }),
             Few::Any(all) if all.capacity() == 0 => *self = Few::One([new]),
@@ -73,19 +94,19 @@ impl Few {
 impl Runtimes {
     /// The time on a CPU that remains after the last decay, ns.
     pub fn of(&self, cpu: CpuId) -> u64 {
-        self.place(cpu).map_or(0, |at| self.0.all()[at].1.runtime)
+        self.place(cpu).map_or(0, |at| self.0.all()[at].runtime)
     }
 
     fn place(&self, cpu: CpuId) -> Result<usize, usize> {
-        self.0.all().binary_search_by_key(&cpu, |&(cpu, _)| cpu)
+        self.0.all().binary_search_by_key(&cpu, |ran| ran.cpu)
     }
 
     /// Decays the time on a CPU to an epoch, and returns what remains of it, ns.
     pub(super) fn age(&mut self, cpu: CpuId, epoch: u64) -> u64 {
         let Ok(at) = self.place(cpu) else { return 0 };
-        let time = &mut self.0.all_mut()[at].1;
-        time.age(epoch);
-        let remains = time.runtime;
+        let ran = &mut self.0.all_mut()[at];
+        ran.age(epoch);
+        let remains = ran.runtime;
         if remains == 0 {
             self.0.remove(at);
         }
@@ -96,11 +117,11 @@ impl Runtimes {
     pub(super) fn add(&mut self, cpu: CpuId, epoch: u64, runtime: u64) {
         match self.place(cpu) {
             Ok(at) => {
-                let time = &mut self.0.all_mut()[at].1;
-                time.age(epoch);
-                time.runtime += runtime;
+                let ran = &mut self.0.all_mut()[at];
+                ran.age(epoch);
+                ran.runtime += runtime;
             }
-            Err(at) => self.0.insert(at, (cpu, EpochTime { epoch, runtime })),
+            Err(at) => self.0.insert(at, Ran { runtime, epoch: epoch as u32, cpu }),
         }
     }
 }

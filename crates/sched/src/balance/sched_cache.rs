@@ -7,12 +7,12 @@
 //!
 //! NUMA balancing is not modelled, so memory footprints and preferred nodes play no part.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 use schedlab_units::{TaskId, Time};
 
+use super::numbers::Numbers;
 use super::runtimes::{EpochTime, Runtimes};
 use crate::task_work::TaskWork;
 use crate::wakeup::fits_capacity;
@@ -21,8 +21,6 @@ use crate::{Curr, Domains, Feature, Kernel, NICE_0_LOAD, Sched, SharedId, Task};
 /// The state of a process, as in `struct sched_cache_group`.
 #[derive(Clone, Debug)]
 pub struct CacheGroup {
-    /// Its number.
-    process: u32,
     /// CPU where it ran most in the cache it prefers.
     pub cpu: Option<CpuId>,
     /// Epoch of the last scan.
@@ -72,26 +70,21 @@ pub struct CacheGroups {
     /// Places of processes that have no thread left are free.
     places: Vec<CacheGroup>,
     free: Vec<u32>,
-    by_process: BTreeMap<u32, u32>,
+    by_process: Numbers,
 }
 
 /// [`Task::cache_place`] of a task whose process is not recorded.
 pub(crate) const NO_PLACE: u32 = u32::MAX;
 
 impl CacheGroups {
-    /// Whether no process is recorded.
-    pub fn is_empty(&self) -> bool {
-        self.by_process.is_empty()
-    }
-
     /// The state of a process.
     pub fn get(&self, process: u32) -> Option<&CacheGroup> {
-        self.by_process.get(&process).map(|&place| &self.places[place as usize])
+        self.by_process.get(process).map(|place| &self.places[place as usize])
     }
 
     /// The same, mutable.
     pub fn get_mut(&mut self, process: u32) -> Option<&mut CacheGroup> {
-        self.by_process.get(&process).map(|&place| &mut self.places[place as usize])
+        self.by_process.get(process).map(|place| &mut self.places[place as usize])
     }
 
     /// The place of a task's process. A kernel thread and a task that has ended have none.
@@ -102,21 +95,25 @@ impl CacheGroups {
 
     /// The place of a process; `group` creates its state if it is new.
     fn place_or_insert(&mut self, process: u32, group: impl FnOnce() -> CacheGroup) -> u32 {
-        let CacheGroups { places, free, by_process } = self;
-        *by_process.entry(process).or_insert_with(|| match free.pop() {
+        if let Some(place) = self.by_process.get(process) {
+            return place;
+        }
+        let place = match self.free.pop() {
             Some(place) => {
-                places[place as usize] = group();
+                self.places[place as usize] = group();
                 place
             }
             None => {
-                places.push(group());
-                places.len() as u32 - 1
+                self.places.push(group());
+                self.places.len() as u32 - 1
             }
-        })
+        };
+        self.by_process.insert(process, place);
+        place
     }
 
     fn remove(&mut self, process: u32) {
-        self.free.extend(self.by_process.remove(&process));
+        self.free.extend(self.by_process.remove(process));
     }
 }
 
@@ -290,7 +287,6 @@ impl Sched {
         // The epoch of the last CPU, whatever the others have: a CPU that was idle for long is behind.
         let epoch = epochs.iter().last().map_or(0, |(_, time)| time.epoch);
         let place = cache.groups.place_or_insert(process, || CacheGroup {
-            process,
             cpu: None,
             epoch,
             next_scan: jiffy,
@@ -307,13 +303,13 @@ impl Sched {
     /// Kernel: sched_cache_exit_mm(), kernel/sched/fair.c, v7.2.
     pub fn sched_cache_exit(&mut self, task: TaskId) {
         let groups = &mut self.sched_cache.groups;
-        let Some(place) = groups.place_of(&self.tasks[task.index()]) else { return };
-        self.tasks[task.index()].cache_place = NO_PLACE;
+        let p = &mut self.tasks[task.index()];
+        let Some(place) = groups.place_of(p) else { return };
+        p.cache_place = NO_PLACE;
         let group = &mut groups.places[place];
         group.nr_threads -= 1;
         if group.nr_threads == 0 {
-            let process = group.process;
-            groups.remove(process);
+            groups.remove(p.process);
         }
     }
 
@@ -606,9 +602,14 @@ mod tests {
     }
 
     #[test]
+    fn a_hundred_thousand_processes_take_little_memory() {
+        assert_eq!(size_of::<super::CacheGroup>(), 56);
+    }
+
+    #[test]
     fn one_cache_or_one_thread_need_none_of_this() {
         let drawn = draw("v7.2", "1x1x4 | 0[a*]");
-        assert!(drawn.sched.sched_cache.groups.is_empty());
+        assert!(drawn.sched.sched_cache.groups.get(0).is_none());
         let mut drawn = draw("v7.2", "1x2x2 | 0[a*]");
         drawn.sched.sched_cache.groups.get_mut(0).unwrap().cpu = Some(CpuId(0));
         drawn.sched.account_mm_sched(CpuId(0), TaskId(0), 1_000_000);
