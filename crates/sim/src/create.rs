@@ -74,6 +74,11 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
+    /// The number of the process of a new task that shares none.
+    pub fn own_process(&self) -> u32 {
+        self.shared_processes + self.tasks.len() as u32
+    }
+
     /// Creates a task from a spec; it inherits from its parent what the spec leaves open.
     fn make(&mut self, spec: SpecId, parent: Option<TaskId>) -> TaskId {
         let task = self.workload.task(spec);
@@ -105,9 +110,9 @@ impl<S: Scheduler> Engine<'_, S> {
             allowed = narrowed(&allowed, &cpus);
         }
         let restricted = task.cpus.is_some();
-        let process = match (task.process, parent) {
-            (Process::Thread(process), _) => process.0,
-            (Process::Own, _) => u32::MAX - self.tasks.len() as u32,
+        let process = match task.process {
+            Process::Thread(process) => process.0,
+            Process::Own => self.own_process(),
         };
         let kthread = task.kthread;
         let new = NewTask { policy, nice, allowed, tg, kthread, process, slice };

@@ -264,6 +264,8 @@ pub(crate) struct Engine<'a, S> {
     pub stopper_work: PerCpu<Vec<crate::stopper::StopperWork>>,
     /// By CPU, threads of the kernel that are bound to it but for the time it is offline.
     pub unbound: PerCpu<Vec<TaskId>>,
+    /// How many processes the tasks of the workload share; the number of any other process is above.
+    pub shared_processes: u32,
     /// CPU masks by list of the workload, made once.
     pub masks: Vec<std::sync::Arc<schedlab_topology::CpuMask>>,
     pub all_cpus: std::sync::Arc<schedlab_topology::CpuMask>,
@@ -356,6 +358,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             ticks_come: false,
             stopper_work: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
             unbound: PerCpu::new(topology.nr_cpus(), |_| Vec::new()),
+            shared_processes: workload.nr_processes(),
             masks: masks(workload, topology.nr_cpus()),
             all_cpus: Arc::new(topology.housekeeping()),
         };

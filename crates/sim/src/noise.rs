@@ -73,7 +73,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn make_noisy(&mut self, cpu: CpuId, comm: Comm, allowed: Arc<CpuMask>, kthread: bool) {
-        let process = u32::MAX - self.tasks.len() as u32;
+        let process = self.own_process();
         let new = NewTask {
             policy: Policy::Normal,
             nice: 0,

@@ -34,9 +34,9 @@ use crate::check::{self, Finding, Site};
 use crate::{
     AccessId, AccessSpec, AttrId, BarrierId, BarrierSpec, ChannelId, ChannelKind, ChannelSpec, CommId,
     CondId, CpuList, CpuListId, DeviceId, DeviceSpec, Dist, DistId, GroupId, GroupSpec, LabelId, Measure,
-    MutexId, MutexKind, MutexSpec, PartId, Pc, Place, Process, ProcessId, Program, ProgramId, QueueId,
-    QueueKind, QueueSpec, RegionId, RegionSpec, SchedAttr, SemId, SemSpec, SourceId, SourceSpec, SpecId,
-    TaskSpec, TimerId, WordId, WordSpec, Workload, WorkloadError,
+    MutexId, MutexKind, MutexSpec, PartId, Pc, Place, ProcessId, Program, ProgramId, QueueId, QueueKind,
+    QueueSpec, RegionId, RegionSpec, SchedAttr, SemId, SemSpec, SourceId, SourceSpec, SpecId, TaskSpec,
+    TimerId, WordId, WordSpec, Workload, WorkloadError,
 };
 
 /// A workload under construction.
@@ -59,9 +59,8 @@ impl From<Workload> for WorkloadBuilder {
     /// Starts from a finished workload, to add to it.
     fn from(workload: Workload) -> WorkloadBuilder {
         let named = |names: &[String]| names.iter().cloned().zip(0..).collect::<Vec<(String, u32)>>();
-        let number = |process| if let Process::Thread(process) = process { process.0 + 1 } else { 0 };
         WorkloadBuilder {
-            nr_processes: workload.tasks.iter().map(|task| number(task.process)).max().unwrap_or(0),
+            nr_processes: workload.nr_processes(),
             comms: named(&workload.comms).into_iter().map(|(name, id)| (name, CommId(id))).collect(),
             groups: workload
                 .groups

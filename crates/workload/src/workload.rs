@@ -411,6 +411,12 @@ impl Workload {
         &self.code[entry.index()..][..*len as usize]
     }
 
+    /// The number of processes that tasks share; [`ProcessId`]s are below it.
+    pub fn nr_processes(&self) -> u32 {
+        let number = |process| if let Process::Thread(process) = process { process.0 + 1 } else { 0 };
+        self.tasks.iter().map(|task| number(task.process)).max().unwrap_or(0)
+    }
+
     /// Whether it has memory that tasks share.
     pub fn shares_memory(&self) -> bool {
         self.code.iter().any(|op| matches!(op, Op::Share { .. }))

@@ -9,8 +9,8 @@ const PAGE: usize = 256;
 /// Marks a number that has nothing.
 const NONE: u32 = u32::MAX;
 
-/// An index for each number. The numbers of processes are mostly dense, so pages of four bytes for each take a quarter of
-/// what a tree would.
+/// An index for each number, in pages: where numbers are dense, as those of processes are, it takes four bytes for each, a
+/// quarter of a tree. Numbers are expected to be pids or smaller: the list of pages ends with that of the largest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
     pages: Vec<Option<Box<[u32; PAGE]>>>,
