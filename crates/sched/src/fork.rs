@@ -5,7 +5,7 @@ use schedlab_units::{TaskId, Time};
 
 use crate::{
     Curr, Entity, FairPolicy, Feature, ForkPlace, LoadWeight, NewTask, Policy, Sched, SeId, Task, TaskState,
-    TaskWorks,
+    TaskWorks, Uclamp,
 };
 
 /// Bounds of the slice a task may request, ns.
@@ -145,8 +145,7 @@ impl Task {
             process: spec.process,
             util_est_enqueued: 0,
             util_est_ewma: 0,
-            uclamp_min: 0,
-            uclamp_max: 1024,
+            uclamp_req: Uclamp::default(),
             preferred_llc: None,
             cache_place: crate::balance::NO_PLACE,
             pref_llc_queued: false,

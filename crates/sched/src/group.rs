@@ -13,7 +13,7 @@ mod shares;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::{CfsRqId, SeId};
+use crate::{CfsRqId, SeId, Uclamp};
 
 pub(crate) use blank::{Blank, Stamp};
 pub(crate) use shares::MIN_SHARES;
@@ -105,4 +105,8 @@ pub struct TaskGroup {
     pub(crate) stamps: Vec<Stamp>,
     /// Quota.
     pub bandwidth: Bandwidth,
+    /// Bounds of utilisation that it requests for its tasks.
+    pub uclamp_req: Uclamp,
+    /// Those that the groups above leave of them.
+    pub uclamp: Uclamp,
 }

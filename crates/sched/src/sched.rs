@@ -12,7 +12,7 @@ use crate::level::entity_of;
 use crate::{
     BalanceDecision, Bandwidth, CfsRq, CfsRqId, Domains, Effect, Entity, Feature, Kernel, KernelMover,
     Looked, Mover, NICE_0_LOAD, Newidle, Reason, Rq, RtPushLoop, Scaled, SchedCache, SeId, Task, TaskGroup,
-    TgId, Took, Watched,
+    TgId, Took, Uclamp, Watched,
 };
 
 /// The scheduler of one machine under one kernel.
@@ -121,6 +121,8 @@ impl Sched {
             blank: None,
             stamps: Vec::new(),
             bandwidth: Bandwidth::default(),
+            uclamp_req: Uclamp::ROOT,
+            uclamp: Uclamp::ROOT,
         };
         let cfs_rqs = (0..nr_cpus).map(|cpu| CfsRq::new(CpuId::from(cpu), TgId::ROOT)).collect();
         let domains = Domains::build(topology, kernel, &topology.in_domains());

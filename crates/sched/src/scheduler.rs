@@ -216,6 +216,8 @@ pub trait Scheduler {
     fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId;
     /// Makes a group SCHED_IDLE, or not.
     fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time);
+    /// Bounds that a group requests for the utilisation of its tasks; `None` leaves one unchanged.
+    fn set_group_uclamp(&mut self, tg: TgId, min: Option<u32>, max: Option<u32>);
     /// A group's weight, 1024 << 10 for a weight of 100.
     fn set_shares(&mut self, tg: TgId, shares: u64, now: Time);
     /// Its quota, period and burst, ns.
@@ -346,6 +348,7 @@ impl Scheduler for Sched {
         mut fn run_rebalance_domains(&mut self, cpu: CpuId, now: Time);
         mut fn new_group(&mut self, parent: TgId, shares: u64, creator: CpuId, now: Time) -> TgId;
         mut fn set_idle_group(&mut self, tg: TgId, idle: bool, now: Time);
+        mut fn set_group_uclamp(&mut self, tg: TgId, min: Option<u32>, max: Option<u32>);
         mut fn set_shares(&mut self, tg: TgId, shares: u64, now: Time);
         mut fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time);
         mut fn move_task_to_group(&mut self, task: TaskId, tg: TgId, now: Time);
@@ -502,8 +505,7 @@ impl Scheduler for Sched {
     }
     fn set_uclamp(&mut self, task: TaskId, min: Option<u32>, max: Option<u32>) {
         let task = self.task_mut(task);
-        task.uclamp_min = min.unwrap_or(task.uclamp_min);
-        task.uclamp_max = max.unwrap_or(task.uclamp_max);
+        task.uclamp_req = task.uclamp_req.requested(min, max);
     }
     fn sync_load_avg(&mut self, task: TaskId) {
         self.sync_wakee(task);

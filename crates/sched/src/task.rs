@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::TaskId;
 
-use crate::{Entity, TaskWorks, TgId};
+use crate::{Entity, TaskWorks, TgId, Uclamp};
 
 /// The scheduling policy that a task requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,10 +140,8 @@ pub struct Task {
     pub util_est_enqueued: u32,
     /// util_est: slow average.
     pub util_est_ewma: u32,
-    /// uclamp: lower bound of utilisation.
-    pub uclamp_min: u32,
-    /// uclamp: upper bound of utilisation.
-    pub uclamp_max: u32,
+    /// Bounds of utilisation that it requests; [`Sched::uclamp_eff`](crate::Sched::uclamp_eff) are those that apply.
+    pub uclamp_req: Uclamp,
     /// v7.2: last-level cache its process prefers.
     pub preferred_llc: Option<u16>,
     /// v7.2: where the state of its process is kept.

@@ -32,6 +32,10 @@ impl<S: Scheduler> Engine<'_, S> {
             if group.idle {
                 self.sched.set_idle_group(tg, true, self.now);
             }
+            if group.util_min.or(group.util_max).is_some() {
+                let [min, max] = [group.util_min, group.util_max].map(|bound| bound.map(u32::from));
+                self.sched.set_group_uclamp(tg, min, max);
+            }
             if let Some(quota) = group.quota {
                 self.sched.set_bandwidth(tg, Some(quota.quota.0), quota.period.0, quota.burst.0, self.now);
             }

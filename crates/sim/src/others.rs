@@ -72,6 +72,9 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             GroupAct::Shares(shares) => self.sched.set_shares(tg, u64::from(shares) << 10, self.now),
             GroupAct::Idle(idle) => self.sched.set_idle_group(tg, idle, self.now),
+            GroupAct::Clamps { util_min, util_max } => {
+                self.sched.set_group_uclamp(tg, util_min.map(u32::from), util_max.map(u32::from));
+            }
             GroupAct::Quota { quota_us, period_us, burst_us } => {
                 let [quota, period, burst] = [quota_us, period_us, burst_us].map(|us| u64::from(us) * 1_000);
                 self.sched.set_bandwidth(tg, (quota > 0).then_some(quota), period, burst, self.now);

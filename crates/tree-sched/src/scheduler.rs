@@ -563,6 +563,9 @@ impl Scheduler for TreeSched {
             self.library.set_idle_group(group, idle);
         }
     }
+    fn set_group_uclamp(&mut self, tg: TgId, min: Option<u32>, max: Option<u32>) {
+        self.beside(|rules| rules.set_group_uclamp(tg, min, max));
+    }
     fn set_bandwidth(&mut self, tg: TgId, quota: Option<u64>, period: u64, burst: u64, now: Time) {
         self.at(now);
         self.beside(|rules| rules.set_bandwidth(tg, quota, period, burst, now));

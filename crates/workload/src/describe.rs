@@ -144,6 +144,12 @@ fn objects(w: &Workload, out: &mut String) -> fmt::Result {
         if let Some(quota) = g.quota {
             write!(out, ", {} in {}", quota.quota, quota.period)?;
         }
+        if let Some(min) = g.util_min {
+            write!(out, ", utilisation at least {min}")?;
+        }
+        if let Some(max) = g.util_max {
+            write!(out, ", utilisation at most {max}")?;
+        }
         writeln!(out)?;
     }
     Ok(())

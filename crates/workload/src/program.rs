@@ -406,6 +406,13 @@ pub enum GroupAct {
         /// Unused time that may be carried over.
         burst_us: u32,
     },
+    /// Bounds of its tasks' utilisation, of 1024; `None` leaves one unchanged.
+    Clamps {
+        /// `cpu.uclamp.min`.
+        util_min: Option<u16>,
+        /// `cpu.uclamp.max`.
+        util_max: Option<u16>,
+    },
 }
 
 /// `times` of a loop that never ends.

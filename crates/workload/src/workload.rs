@@ -286,6 +286,10 @@ pub struct GroupSpec {
     pub quota: Option<Quota>,
     /// `cpu.idle`: its tasks together count as one of SCHED_IDLE.
     pub idle: bool,
+    /// `cpu.uclamp.min`: what it protects of its tasks' utilisation, of 1024.
+    pub util_min: Option<u16>,
+    /// `cpu.uclamp.max`: what it limits it to, of 1024.
+    pub util_max: Option<u16>,
     /// Its cpuset.
     pub cpus: Option<CpuListId>,
 }
@@ -293,7 +297,8 @@ pub struct GroupSpec {
 impl GroupSpec {
     /// A group with the kernel's defaults.
     pub fn new(path: String, parent: Option<GroupId>) -> GroupSpec {
-        GroupSpec { path, parent, shares: 1024, quota: None, idle: false, cpus: None }
+        let (util_min, util_max) = (None, None);
+        GroupSpec { path, parent, shares: 1024, quota: None, idle: false, util_min, util_max, cpus: None }
     }
 }
 

@@ -8,7 +8,7 @@ use schedlab_units::Time;
 
 use crate::weight::{LOAD_SHIFT, NICE_0_LOAD, WEIGHT_IDLEPRIO};
 use crate::{
-    Bandwidth, CfsRq, CfsRqId, Entity, Feature, LoadWeight, Sched, SeId, TaskGroup, TgId, UpdateFlags,
+    Bandwidth, CfsRq, CfsRqId, Entity, Feature, LoadWeight, Sched, SeId, TaskGroup, TgId, Uclamp, UpdateFlags,
 };
 
 /// Bounds of a group's shares, scaled.
@@ -50,7 +50,10 @@ impl Sched {
             blank: None,
             stamps: Vec::new(),
             bandwidth: Bandwidth::default(),
+            uclamp_req: Uclamp::default(),
+            uclamp: Uclamp::default(),
         });
+        self.tgs[tg.0 as usize].uclamp = self.allowed_uclamp(tg);
         let entity = Entity { load: LoadWeight::new(NICE_0_LOAD), ..Entity::default() };
         let mut queue = CfsRq::new(creator, tg);
         if self.has_slice_trees() {

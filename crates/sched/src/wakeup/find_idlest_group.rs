@@ -174,7 +174,8 @@ pub(super) fn update_sg_wakeup_stats(
     stats.sum_h_nr_running = sums.h_nr_runnable;
     if asym {
         if kernel.rules.asym_fits < AsymFits::Uclamp {
-            fits = fits_capacity(sched.task_util_est(task), sgc.max_capacity);
+            let util = sched.uclamp_task_util(task, sched.task_util_est(task));
+            fits = fits_capacity(util, sgc.max_capacity);
         }
         stats.group_misfit_task_load = u64::from(!fits);
     }

@@ -16,9 +16,9 @@ pub(crate) fn fits_capacity(util: u64, capacity: u64) -> bool {
 ///
 /// Kernel: util_fits_cpu(), kernel/sched/fair.c, v6.12. Pressure by firmware is left out.
 pub(crate) fn util_fits_cpu(view: &View, task: TaskId, util: u64, cpu: CpuId) -> i32 {
-    let p = view.sched.task(task);
+    let bounds = view.sched.uclamp_eff(task);
     let orig = view.rq(cpu).cpu_capacity_orig;
-    let (min, max) = (u64::from(p.uclamp_min), u64::from(p.uclamp_max));
+    let (min, max) = (u64::from(bounds.min), u64::from(bounds.max));
     let mut fits = fits_capacity(util, view.sched.capacity_of(cpu));
     // A task capped to the CPU's size is made to fit, but nothing is capped to the largest.
     fits |= !(orig == 1024 && max == 1024) && max <= orig;

@@ -10,13 +10,14 @@ macro_rules! scenarios {
     };
 }
 
-const SCENARIOS: [(&str, &str); 8] = scenarios![
+const SCENARIOS: [(&str, &str); 9] = scenarios![
     "avg-vruntime-ceil",
     "freeze",
     "h-nr-runnable",
     "lag-vruntime",
     "min-deadline",
     "slice-update",
+    "uclamp-inversion",
     "util-avg",
     "zero-vruntime",
 ];
@@ -48,5 +49,6 @@ fn a_task_that_runs_on_or_a_weight_that_does_not_count_is_noticed() {
     assert!(without("freeze", "\"freeze frozen\", ", "") > 0);
     assert!(without("lag-vruntime", "weight /g0 10000", "weight /g0 100") > 0);
     assert!(without("min-deadline", "\"weight /g0 10000\", \"sleep 1s\"", "\"sleep 1s\"") > 0);
+    assert!(without("uclamp-inversion", "util_max = 205", "util_max = 1024") > 0);
     assert!(without("slice-update", "base_slice_ns=30000000", "base_slice_ns=700000") > 0);
 }

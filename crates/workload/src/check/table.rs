@@ -29,6 +29,9 @@ pub(super) fn check(w: &Workload) -> Result<(), Finding> {
                     "1 ms or more",
                 )?;
             }
+            for bound in [group.util_min, group.util_max].into_iter().flatten() {
+                range("a bound of utilisation", i64::from(bound), 0..=1024, "0 to 1024")?;
+            }
             within("group", group.parent.map(|p| p.0), w.groups.len())?;
             within("CPU list", group.cpus.map(|c| c.0), w.cpu_lists.len())
         };

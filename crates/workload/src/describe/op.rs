@@ -176,6 +176,12 @@ fn of_group(out: &mut String, group: impl fmt::Display, act: GroupAct) -> fmt::R
         GroupAct::Weight(weight) => write!(out, "weight {group} {weight}"),
         GroupAct::Shares(shares) => write!(out, "shares {group} {shares}"),
         GroupAct::Idle(idle) => write!(out, "idle {group} {idle}"),
+        GroupAct::Clamps { util_min, util_max } => {
+            write!(out, "clamps {group}")?;
+            let mut bound = |key, bound: Option<u16>| bound.map_or(Ok(()), |n| write!(out, " {key}={n}"));
+            bound("util_min", util_min)?;
+            bound("util_max", util_max)
+        }
         GroupAct::Quota { quota_us: 0, .. } => write!(out, "quota {group} none"),
         GroupAct::Quota { quota_us, period_us, burst_us } => {
             write!(out, "quota {group} {} period={} burst={}", us(quota_us), us(period_us), us(burst_us))

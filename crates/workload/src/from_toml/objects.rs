@@ -196,7 +196,11 @@ fn interrupt(file: File, entry: &Entry, names: &mut Names) -> Result<(), Workloa
 }
 
 pub(super) fn group(file: File, entry: &Entry, names: &mut Names) -> Result<(), WorkloadError> {
-    let o = fields(file, entry, &["shares", "weight", "quota", "period", "burst", "idle", "cpus"])?;
+    let o = fields(
+        file,
+        entry,
+        &["shares", "weight", "quota", "period", "burst", "idle", "util_min", "util_max", "cpus"],
+    )?;
     let Some(group) = names.w.group(&entry.key) else {
         return Err(file.bad(entry.at, &entry.key, "the root group has no parameters"));
     };
@@ -209,7 +213,9 @@ pub(super) fn group(file: File, entry: &Entry, names: &mut Names) -> Result<(), 
     let period = between(&o, "period", Duration::millis(1)..=Duration::secs(1))?;
     let period = period.unwrap_or(Duration::millis(100));
     let burst = o.param("burst")?.unwrap_or_default();
+    let (util_min, util_max) = (between(&o, "util_min", 0..=1024)?, between(&o, "util_max", 0..=1024)?);
     let spec = names.w.group_mut(group);
+    (spec.util_min, spec.util_max) = (util_min, util_max);
     if let Some(weight) = weight {
         spec.shares = shares_of_weight(weight);
     }

@@ -111,6 +111,10 @@ pub(super) const USAGE: &[(&str, &str)] = &[
         "change the quota of a group; the period is 100ms by default",
     ),
     (
+        "clamps PATH [util_min=N] [util_max=N]",
+        "change the bounds of utilisation of a group's tasks, 0 to 1024 (cpu.uclamp.min and max)",
+    ),
+    (
         "switch PART",
         "change the running kernel by part of a kernel string, as in NO_SIS_UTIL or base_slice_ns=3000000",
     ),
@@ -339,6 +343,10 @@ fn step(verb: &str, line: &mut Line, names: &mut Names) -> Result<Step, String> 
             let group = group(line, names)?;
             Op::OfGroup { group, act: quota(line)? }
         }
+        "clamps" => {
+            let group = group(line, names)?;
+            Op::OfGroup { group, act: clamps(line)? }
+        }
         "switch" => Op::Switch { part: names.w.part(line.word()?) },
         "mark" => {
             let label = names.w.label(line.word()?);
@@ -387,7 +395,19 @@ fn other(line: &mut Line, names: &mut Names) -> Result<crate::SpecId, String> {
 
 /// A group other than the root, which has no settings to change.
 fn group(line: &mut Line, names: &mut Names) -> Result<GroupId, String> {
-    names.w.group(line.word()?).ok_or_else(|| "the root group has no weight and no quota".to_string())
+    names.w.group(line.word()?).ok_or_else(|| "the root group has no settings to change".to_string())
+}
+
+fn clamps(line: &mut Line) -> Result<GroupAct, String> {
+    let mut bound = |key| match line.option(key)? {
+        Some(bound @ 1025..) => Err(format!("{key} is 0 to 1024, not {bound}")),
+        bound => Ok(bound),
+    };
+    let (util_min, util_max) = (bound("util_min")?, bound("util_max")?);
+    if util_min.or(util_max).is_none() {
+        return Err("clamps needs util_min=N or util_max=N".to_string());
+    }
+    Ok(GroupAct::Clamps { util_min, util_max })
 }
 
 fn quota(line: &mut Line) -> Result<GroupAct, String> {

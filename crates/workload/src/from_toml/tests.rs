@@ -175,7 +175,7 @@ fn what_is_wrong_is_reported_with_file_and_line() {
         program = 'yield'
           s.toml:1:1: "name": is missing in [[workload.task]]
         program = ['run 5ms', 'rum 5ms']
-          s.toml:3:23: "program": in "rum 5ms": there is no op "rum"; there are run, run-kernel, run-wall, touch, access, read-shared, write-shared, sleep, zero, origin, come-to-waker, heard, interrupt-on, hotplug, timer, own-timer, lock, unlock, wait, signal, broadcast, post, take, barrier, write, read, futex-wait, futex-wake, io-read, io-write, queue, raise, fork, exec, join, wait-children, exit, exit-group, yield, own-name, name, cpus, sched, group, cpus-of, sched-of, group-of, freeze, thaw, weight, shares, idle, quota, switch, mark, mark-late, loop, end, label, jump, jump-if, jump-odds, set, add, load
+          s.toml:3:23: "program": in "rum 5ms": there is no op "rum"; there are run, run-kernel, run-wall, touch, access, read-shared, write-shared, sleep, zero, origin, come-to-waker, heard, interrupt-on, hotplug, timer, own-timer, lock, unlock, wait, signal, broadcast, post, take, barrier, write, read, futex-wait, futex-wake, io-read, io-write, queue, raise, fork, exec, join, wait-children, exit, exit-group, yield, own-name, name, cpus, sched, group, cpus-of, sched-of, group-of, freeze, thaw, weight, shares, idle, quota, clamps, switch, mark, mark-late, loop, end, label, jump, jump-if, jump-odds, set, add, load
         program = 'run 5'
           s.toml:3:11: "program": in "run 5": a span like 5ms or 1.5us is expected, not "5"
         program = 'run 5ms 6ms'
@@ -478,19 +478,21 @@ shares /a/b 512
 idle /a/b true
 quota /a/b 10ms period=20ms burst=5ms
 quota /a/b none
+clamps /a/b util_min=100 util_max=205
+clamps /a/b util_max=0
 switch NO_SIS_UTIL
 mark \"all done\" 7
 mark-late late 3
 loop 10
   loop forever
-    label L67
+    label L69
     yield
     load w
     set w 3
     add w -1
-    jump-if w != 3 L67
-    jump-odds 30 L67
-    jump L67
+    jump-if w != 3 L69
+    jump-odds 30 L69
+    jump L69
   end
 end
 exit-group
