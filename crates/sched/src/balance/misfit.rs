@@ -3,23 +3,15 @@
 use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
-use crate::wakeup::{fits_capacity, util_fits_cpu};
-use crate::{AsymFits, MisfitMark, Sched, SchedDomain, View};
+use crate::wakeup::util_fits_cpu;
+use crate::{MisfitMark, Sched, SchedDomain, View};
 
 impl Sched {
     /// Whether a task fits a CPU, considering its clamps.
     ///
     /// Kernel: task_fits_cpu(), kernel/sched/fair.c, v6.12; task_fits_capacity(), v5.18.
     pub(crate) fn task_fits_cpu(&self, task: TaskId, cpu: CpuId, now: Time) -> bool {
-        let util = self.task_util_est(task);
-        match self.kernel.rules.asym_fits {
-            AsymFits::Off | AsymFits::Capacity => {
-                fits_capacity(self.uclamp_task_util(task, util), self.capacity_of(cpu))
-            }
-            AsymFits::Uclamp | AsymFits::UclampCores => {
-                util_fits_cpu(&View::new(self, now, None), task, util, cpu) > 0
-            }
-        }
+        util_fits_cpu(&View::new(self, now, None), task, self.task_util_est(task), cpu) > 0
     }
 
     /// Records the load of the running task if another CPU would suit it better.

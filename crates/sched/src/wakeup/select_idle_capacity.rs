@@ -8,7 +8,7 @@ use schedlab_topology::CpuId;
 use crate::{AsymFits, Feature, Refused, SchedDomain};
 
 use super::select_idle_sibling::{Effects, Search};
-use super::util_fits_cpu::{fits_capacity, util_fits_cpu};
+use super::util_fits_cpu::util_fits_cpu;
 
 /// An idle thread fits, but its core is busy.
 const THREAD_FITS: i32 = -2;
@@ -56,12 +56,7 @@ impl Search<'_> {
                 continue;
             }
             let mut capacity = sched.capacity_of(cpu);
-            let mut rank = match kernel.rules.asym_fits {
-                AsymFits::Off | AsymFits::Capacity => i32::from(fits_capacity(self.util, capacity)),
-                AsymFits::Uclamp | AsymFits::UclampCores => {
-                    util_fits_cpu(view, self.wakeup.task, self.util, cpu)
-                }
-            };
+            let mut rank = util_fits_cpu(view, self.wakeup.task, self.util, cpu);
             if rank > 0 && (preferred || !cores) {
                 return Some(cpu);
             }

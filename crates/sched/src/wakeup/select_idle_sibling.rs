@@ -21,11 +21,10 @@ use super::{Wakeup, kthread_stack};
 pub fn select_idle_sibling(view: &View, wakeup: &Wakeup, prev: CpuId, target: CpuId) -> Placement {
     let (sched, task) = (view.sched, wakeup.task);
     let syncs = sched.domains.asym_active && view.kernel().rules.asym_fits != AsymFits::Off;
-    let util = || sched.uclamp_task_util(task, sched.or_estimate(task, sched.synced_util_avg(SeId(task.0))));
     let search = Search {
         view,
         wakeup,
-        util: if syncs { util() } else { 0 },
+        util: if syncs { sched.or_estimate(task, sched.synced_util_avg(SeId(task.0))) } else { 0 },
         allowed: &view.sched.task(wakeup.task).allowed,
         has_idle_policy: view.sched.task(wakeup.task).has_idle_policy(),
         capacity: view.kernel().has(Feature::SisCapacity).then(Backup::default),

@@ -14,8 +14,12 @@ pub(crate) fn fits_capacity(util: u64, capacity: u64) -> bool {
 
 /// 1 if the task fits with that utilisation, 0 if not, -1 if all but its lower clamp does.
 ///
-/// Kernel: util_fits_cpu(), kernel/sched/fair.c, v6.12. Pressure by firmware is left out.
+/// Kernel: util_fits_cpu(), kernel/sched/fair.c, v6.12; task_fits_capacity(), v5.18. Pressure by firmware is left out.
 pub(crate) fn util_fits_cpu(view: &View, task: TaskId, util: u64, cpu: CpuId) -> i32 {
+    if view.kernel().rules.asym_fits < AsymFits::Uclamp {
+        let util = view.sched.uclamp_task_util(task, util);
+        return i32::from(fits_capacity(util, view.sched.capacity_of(cpu)));
+    }
     let bounds = view.sched.uclamp_eff(task);
     let orig = view.rq(cpu).cpu_capacity_orig;
     let (min, max) = (u64::from(bounds.min), u64::from(bounds.max));
@@ -35,8 +39,7 @@ pub(super) fn asym_fits_cpu(view: &View, task: TaskId, util: u64, cpu: CpuId) ->
     }
     match view.kernel().rules.asym_fits {
         AsymFits::Off => true,
-        AsymFits::Capacity => fits_capacity(util, view.sched.capacity_of(cpu)),
-        AsymFits::Uclamp => util_fits_cpu(view, task, util, cpu) > 0,
+        AsymFits::Capacity | AsymFits::Uclamp => util_fits_cpu(view, task, util, cpu) > 0,
         AsymFits::UclampCores => {
             (!view.sched.domains.smt_active || view.sched.is_core_idle(cpu))
                 && util_fits_cpu(view, task, util, cpu) > 0

@@ -192,12 +192,16 @@ impl<'a> Line<'a> {
         is_there
     }
 
-    /// `key=value`, if it comes next.
-    fn option<T: Param>(&mut self, key: &str) -> Result<Option<T>, String> {
-        let value = self.words.get(self.next).and_then(|word| word.strip_prefix(key)?.strip_prefix('='));
-        let Some(value) = value else { return Ok(None) };
+    /// The value of `key=value`, if it comes next.
+    fn value_of(&mut self, key: &str) -> Option<&str> {
+        let value = self.words.get(self.next)?.strip_prefix(key)?.strip_prefix('=')?;
         self.next += 1;
-        read_word(value).map(Some)
+        Some(value)
+    }
+
+    /// The same, read.
+    fn option<T: Param>(&mut self, key: &str) -> Result<Option<T>, String> {
+        self.value_of(key).map(read_word).transpose()
     }
 }
 
@@ -399,9 +403,9 @@ fn group(line: &mut Line, names: &mut Names) -> Result<GroupId, String> {
 }
 
 fn clamps(line: &mut Line) -> Result<GroupAct, String> {
-    let mut bound = |key| match line.option(key)? {
-        Some(bound @ 1025..) => Err(format!("{key} is 0 to 1024, not {bound}")),
-        bound => Ok(bound),
+    let mut bound = |key| -> Result<Option<u16>, String> {
+        let value = line.value_of(key).map(|value| read_within(value, 0..=1024)).transpose()?;
+        Ok(value.map(|value| value as u16))
     };
     let (util_min, util_max) = (bound("util_min")?, bound("util_max")?);
     if util_min.or(util_max).is_none() {
