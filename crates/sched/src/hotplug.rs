@@ -1,12 +1,9 @@
 //! CPUs that come and go.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use schedlab_topology::CpuId;
+use schedlab_units::Time;
 
-use schedlab_topology::{CpuId, CpuMask};
-use schedlab_units::{TaskId, Time};
-
-use crate::{CpusetHotplug, Curr, Feature, MigrationCause, RtThrottle, Sched, TgId};
+use crate::{CpusetHotplug, Feature, RtThrottle, Sched, TgId};
 
 impl Sched {
     /// Takes a CPU into use or out of it, with all steps at once. When it leaves, every task that may run
@@ -77,6 +74,22 @@ impl Sched {
         self.offline_for_a_moment(now, (!first).then_some(cpu));
     }
 
+    /// A CPU cannot leave, as its deadline tasks have no room elsewhere. From v5.11 to v6.12 that is found once its run queue is
+    /// offline, which therefore comes back at once.
+    ///
+    /// Kernel: sched_cpu_deactivate(), kernel/sched/core.c, v6.12.
+    pub fn cpu_stays(&mut self, cpu: CpuId, now: Time) {
+        self.nohz_balance_exit_idle(cpu);
+        self.rqs[cpu].active = false;
+        self.leaving.push(cpu);
+        self.update_rq_clock(cpu, now);
+        self.set_rq_offline(cpu, now);
+        self.leaving.retain(|&other| other != cpu);
+        self.rqs[cpu].active = true;
+        self.rqs[cpu].rt_time = 0;
+        self.enable_runtime(cpu);
+    }
+
     /// A CPU is offline: everything that is still queued there moves away, except kernel threads that are bound to it.
     ///
     /// Kernel: sched_cpu_dying(), migrate_tasks(), kernel/sched/core.c, v5.5, v6.12.
@@ -94,35 +107,6 @@ impl Sched {
     #[inline]
     pub(crate) fn has_domains(&self, cpu: CpuId) -> bool {
         self.rqs[cpu].active || self.leaving.contains(&cpu)
-    }
-
-    /// Whether a CPU pushes away whatever it runs, as it is leaving.
-    #[inline]
-    pub(crate) fn pushes_all(&self, cpu: CpuId) -> bool {
-        let rq = &self.rqs[cpu];
-        !rq.active && rq.online && self.kernel.has(Feature::BalancePush)
-    }
-
-    /// The task that a CPU that is leaving has just switched to, and that its stopper must move
-    /// ([`Sched::balance_push_cpu_stop`]).
-    ///
-    /// Kernel: balance_push(), kernel/sched/core.c, v6.12.
-    pub fn balance_push(&self, cpu: CpuId) -> Option<TaskId> {
-        let task = self.rqs[cpu].curr.task().filter(|_| self.pushes_all(cpu))?;
-        let stays = self.task(task).kthread_is_per_cpu() || self.rqs[cpu].stop == Some(task);
-        (!stays).then_some(task)
-    }
-
-    /// The stopper moves a task off a CPU that is leaving, if the task still waits there.
-    ///
-    /// Kernel: __balance_push_cpu_stop(), kernel/sched/core.c, v6.12.
-    pub fn balance_push_cpu_stop(&mut self, cpu: CpuId, task: TaskId, now: Time) {
-        let to = self.select_fallback_rq(task);
-        self.widen_affinity(task, to, now);
-        self.update_rq_clock(cpu, now);
-        if self.task(task).cpu == cpu && self.task(task).on_rq && self.is_cpu_allowed(task, to) {
-            self.move_queued_task(task, to, MigrationCause::Affinity, now);
-        }
     }
 
     /// A CPU is there again, for kernel threads that are bound to it.
@@ -191,74 +175,6 @@ impl Sched {
         self.clear_tg_offline_cfs_rqs(cpu);
     }
 
-    /// The task that a CPU that is leaving would run next, its stopper left out. From v5.11 on sleepers that are still queued
-    /// leave with that pick.
-    pub fn pick_to_push(&mut self, cpu: CpuId, now: Time) -> Option<TaskId> {
-        loop {
-            let stop = self.rqs[cpu].stop.take();
-            let pick = self.pick_next_task(cpu);
-            self.rqs[cpu].stop = stop;
-            let Some(se) = pick.delayed.filter(|_| self.kernel.has(Feature::BalancePush)) else {
-                return pick.next.task();
-            };
-            self.update_rq_clock(cpu, now);
-            self.dequeue_delayed(se);
-        }
-    }
-
-    /// Moves every task that is queued on a CPU that leaves, except its stopper; a task all of whose CPUs are
-    /// gone may run anywhere from then on.
-    fn move_tasks_away(&mut self, cpu: CpuId, now: Time) {
-        let waits = |sched: &Sched, task: TaskId| {
-            let entry = sched.task(task);
-            // Without a budget it is not queued; its timer moves it.
-            entry.cpu == cpu
-                && entry.on_rq
-                && !entry.dl_throttled
-                && !entry.kthread_is_per_cpu()
-                && sched.rqs[cpu].curr != Curr::Task(task)
-                && sched.rqs[cpu].stop != Some(task)
-        };
-        let mut tasks: Vec<TaskId> =
-            (0..self.tasks.len() as u32).map(TaskId).filter(|&task| waits(self, task)).collect();
-        while !tasks.is_empty() {
-            // In the order in which the CPU would run them.
-            let first = self.pick_to_push(cpu, now);
-            tasks.retain(|&task| self.task(task).on_rq);
-            if tasks.is_empty() {
-                break;
-            }
-            if let Some(task) = first.filter(|_| !self.kernel.has(Feature::BalancePush)) {
-                self.update_rq_clock(cpu, now);
-                self.set_and_put_back(cpu, task);
-            }
-            let at = tasks.iter().position(|&task| Some(task) == first).unwrap_or(0);
-            let task = tasks.remove(at);
-            let to = self.select_fallback_rq(task);
-            self.widen_affinity(task, to, now);
-            self.move_queued_task(task, to, MigrationCause::Affinity, now);
-        }
-    }
-
-    /// Lets a task run anywhere if it may not use the CPU it falls back to. A queued task is dequeued and queued again
-    /// for that.
-    ///
-    /// Kernel: select_fallback_rq(), kernel/sched/core.c, v6.12.
-    pub(crate) fn widen_affinity(&mut self, task: TaskId, to: CpuId, now: Time) {
-        if self.task(task).allowed.contains(to) {
-            return;
-        }
-        let all = Arc::new(CpuMask::all(self.rqs.len()));
-        if self.task(task).on_rq {
-            self.do_set_cpus_allowed(task, all, now);
-        } else {
-            if self.kernel.has(Feature::FallbackReadsClock) {
-                self.update_rq_clock(self.task(task).cpu, now);
-            }
-            self.set_cpus_allowed_common(task, all);
-        }
-    }
-
     /// Kernel: update_runtime_enabled(), kernel/sched/fair.c, v6.12.
     fn enable_runtime(&mut self, cpu: CpuId) {
         for tg in 1..self.tgs.len() {
@@ -297,16 +213,18 @@ impl Sched {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use alloc::format;
     use alloc::string::String;
+    use alloc::sync::Arc;
 
     use expect_test::expect;
+    use schedlab_topology::{CpuId, CpuMask};
+    use schedlab_units::{TaskId, Time};
 
-    use crate::drawing::{NOW, by_kernel, draw};
+    use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
     use crate::wakeup::Wakeup;
-    use crate::{Deactivate, IdleType, NewTask, Policy, TaskState};
+    use crate::{Curr, IdleType, NewTask, Policy, TgId};
 
     /// Where a task that slept on CPU 3 is sent, woken by CPU 1 that runs.
     fn woken(lab: &Lab, task: TaskId, waker: TaskId) -> String {
@@ -316,7 +234,6 @@ mod tests {
         format!("cpu {} {}", placement.cpu.0, placement.reason.name())
     }
 
-    /// A damaged recording may show a stopper that is not bound to its CPU; the other CPU has one of its own.
     /// How queues fare that have no quota left on CPU 0, which stays, as CPU 1 leaves.
     #[test]
     fn up_to_v6_12_queues_of_all_cpus_run_again_when_domains_are_rebuilt() {
@@ -424,6 +341,21 @@ mod tests {
     }
 
     #[test]
+    fn a_cpu_that_cannot_leave_was_offline_for_a_moment() {
+        let mut lab = Lab::new("v6.12", "1x1x2");
+        let group = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), lab.time());
+        lab.sched.set_bandwidth(group, Some(MS), 100 * MS, 0, lab.time());
+        let spec = NewTask { tg: group, ..lab.spec() };
+        lab.fork("limited", 1, spec);
+        lab.run(10 * MS);
+        let (cfs, _) = lab.sched.made_on_cpu(group, CpuId(1));
+        let throttled = lab.sched.cfs(cfs).throttled;
+        lab.sched.cpu_stays(CpuId(1), lab.time());
+        assert_eq!((throttled, lab.sched.cfs(cfs).throttled), (true, false));
+        assert!(lab.sched.rqs[CpuId(1)].active && lab.sched.leaving.is_empty());
+    }
+
+    #[test]
     fn from_v6_6_on_every_cpu_reads_its_clock_when_another_leaves() {
         let found = by_kernel("", |kernel| {
             let mut lab = Lab::new(kernel, "1x1x3");
@@ -451,20 +383,6 @@ mod tests {
         let sgc = &lab.sched.domains.sgcs[lab.sched.domains.sg(sd.groups.local()).sgc as usize];
         let due = sgc.next_update - lab.sched.jiffies(now);
         assert_eq!((lab.sched.rqs[CpuId(0)].cpu_capacity, due), (1024, 1));
-    }
-
-    #[test]
-    fn the_stopper_of_a_cpu_that_dies_stays() {
-        let mut lab = Lab::new("v6.12", "1x1x2");
-        let spec = NewTask { policy: Policy::Stop, ..lab.spec() };
-        let stoppers = [0, 1].map(|cpu| {
-            let stopper = lab.sched.new_task(&spec, None, lab.time());
-            lab.sched.set_task_cpu(stopper, CpuId(cpu), MigrationCause::Affinity, lab.time());
-            lab.sched.activate(stopper, CpuId(cpu), crate::EnqueueFlags::default(), lab.time());
-            stopper
-        });
-        lab.sched.cpu_dying(CpuId(0), lab.time());
-        assert_eq!(stoppers.map(|stopper| lab.sched.task(stopper).cpu), [CpuId(0), CpuId(1)]);
     }
 
     #[test]
@@ -573,72 +491,6 @@ mod tests {
             format!("{before}, {leaving}, {}", balances(&lab))
         };
         expect!["v4.13..v7.3: false, true, true"].assert_eq(&by_kernel("", told));
-    }
-
-    /// Three tasks run and wait on a CPU that leaves.
-    #[test]
-    fn a_cpu_that_leaves_pushes_what_it_runs_one_by_one_or_all_once_it_is_offline() {
-        let told = |kernel: &str| -> String {
-            let mut lab = Lab::new(kernel, "1x1x3");
-            let spec = lab.spec();
-            let tasks = [0, 1, 2].map(|n| lab.fork(&format!("t{n}"), 2, spec.clone()));
-            let now = lab.time();
-            lab.sched.cpu_deactivate(CpuId(2), now);
-            lab.sched.rebuild_domains(now);
-            let mut pushed = String::new();
-            while let Some(task) = lab.sched.balance_push(CpuId(2)) {
-                lab.sched.switch_to(CpuId(2), Curr::Idle, now);
-                lab.sched.balance_push_cpu_stop(CpuId(2), task, now);
-                let to = lab.sched.task(task).cpu.0;
-                pushed += &format!("t{} to {to}, ", tasks.iter().position(|&t| t == task).unwrap());
-                let next = lab.sched.pick_next_task(CpuId(2)).next;
-                lab.sched.switch_to(CpuId(2), next, now);
-            }
-            format!("{pushed}{} left", lab.sched.rqs[CpuId(2)].nr_running)
-        };
-        expect![[r#"
-            v4.13..v5.5: 3 left
-            v5.18..v7.3: t0 to 0, t1 to 0, t2 to 0, 0 left"#]]
-        .assert_eq(&by_kernel("", told));
-    }
-
-    #[test]
-    fn a_sleeper_that_is_still_queued_leaves_a_cpu_that_leaves_and_does_not_move() {
-        let told = |kernel: &str| -> String {
-            let mut drawn = draw(kernel, "1x1x4 | 2[a* b]");
-            let ([a, b], now) = (["a", "b"].map(|name| drawn.task(name)), NOW);
-            // It ran too much for its share.
-            drawn.sched.task_mut(a).se.vruntime += 4 * MS;
-            drawn.sched.schedule(CpuId(2), Deactivate::Sleep(TaskState::Interruptible), now);
-            drawn.sched.switch_to(CpuId(2), Curr::Idle, now);
-            drawn.sched.finish_task_switch(b);
-            let delayed = drawn.sched.task(a).se.sched_delayed;
-            drawn.sched.set_active(CpuId(2), false, now);
-            let entry = drawn.sched.task(a);
-            format!("delayed {delayed}, then queued {} on {}", entry.on_rq, entry.cpu.0)
-        };
-        expect![[r#"
-            v4.13..v6.10: delayed false, then queued false on 2
-            v6.12..v7.3: delayed true, then queued false on 2"#]]
-        .assert_eq(&by_kernel("", told));
-    }
-
-    #[test]
-    fn up_to_v5_10_a_task_is_set_and_put_back_before_it_leaves_an_offline_cpu() {
-        let found = by_kernel("", |kernel| {
-            let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
-            let task = lab.hog("runs", 1);
-            lab.run(MS);
-            lab.sched.cpu_deactivate(CpuId(1), lab.time());
-            lab.sched.switch_to(CpuId(1), Curr::Idle, lab.time());
-            lab.sched.cpu_dying(CpuId(1), lab.time());
-            let se = &lab.sched.task(task).se;
-            format!("ran {} us since it was set", (se.sum_exec_runtime - se.prev_sum_exec_runtime) / 1000)
-        });
-        expect![[r#"
-            v4.13..v5.5: ran 0 us since it was set
-            v5.18..v7.3: ran 1000 us since it was set"#]]
-        .assert_eq(&found);
     }
 
     #[test]

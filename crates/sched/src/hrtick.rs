@@ -93,12 +93,20 @@ impl Sched {
         }
     }
 
+    /// Whether the timer is used for a class. A CPU that is leaving sets it no more.
+    ///
+    /// Kernel: hrtick_enabled(), kernel/sched/sched.h, v6.1, v7.2.
+    #[inline]
+    fn hrtick_enabled(&self, cpu: CpuId, class: Feature) -> bool {
+        self.kernel.has(class) && self.rqs[cpu].active
+    }
+
     /// Sets the timer to the end of the running task's slice, if others wait.
     ///
     /// Kernel: hrtick_start_fair(), kernel/sched/fair.c; hrtick_start(), kernel/sched/core.c, v6.1, v6.12, v7.2.
     #[inline]
     pub(crate) fn hrtick_start_fair(&mut self, cpu: CpuId, task: TaskId) {
-        if self.kernel.has(Feature::Hrtick) && self.cfs(self.root_cfs_id(cpu)).h_nr_queued > 1 {
+        if self.hrtick_enabled(cpu, Feature::Hrtick) && self.cfs(self.root_cfs_id(cpu)).h_nr_queued > 1 {
             self.hrtick_set(cpu, task);
         }
     }
@@ -108,7 +116,7 @@ impl Sched {
     /// Kernel: start_hrtick_dl(), kernel/sched/deadline.c, v6.12, v7.2.
     pub(crate) fn hrtick_start_dl(&mut self, cpu: CpuId, task: TaskId) {
         let left = self.task(task).dl_runtime;
-        if self.kernel.has(Feature::HrtickDl) && left > 0 {
+        if self.hrtick_enabled(cpu, Feature::HrtickDl) && left > 0 {
             self.hrtick_start(cpu, left as u64);
         }
     }
@@ -168,7 +176,7 @@ impl Sched {
     /// Kernel: hrtick_update(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     #[inline]
     pub(crate) fn hrtick_update(&mut self, cpu: CpuId) {
-        if !self.kernel.has(Feature::Hrtick) || self.curr_class(cpu) != Class::Fair {
+        if !self.hrtick_enabled(cpu, Feature::Hrtick) || self.curr_class(cpu) != Class::Fair {
             return;
         }
         let Curr::Task(curr) = self.rqs[cpu].curr else { return };
@@ -225,6 +233,19 @@ mod tests {
             sched.hrtick_at(cpu).is_some()
         };
         assert!(kept(true) && !kept(false));
+    }
+
+    #[test]
+    fn a_cpu_that_leaves_sets_its_timer_no_more() {
+        let set = |active: bool| {
+            let mut drawn = draw("v7.2", "1x1x2 | 0[a* b]");
+            let (a, sched) = (drawn.task("a"), &mut drawn.sched);
+            sched.rqs[CpuId(0)].hrtick = None;
+            sched.rqs[CpuId(0)].active = active;
+            sched.hrtick_start_fair(CpuId(0), a);
+            sched.hrtick_at(CpuId(0)).is_some()
+        };
+        assert!(set(true) && !set(false));
     }
 
     #[test]

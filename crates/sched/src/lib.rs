@@ -17,6 +17,7 @@ extern crate std;
 
 mod affinity;
 mod balance;
+mod balance_push;
 #[cfg(test)]
 mod behaviour;
 mod between;

@@ -125,7 +125,7 @@ impl Sched {
         if self.rqs[cpu].curr != Curr::Task(task) {
             if self.class_of(task) != Class::Rt || self.kernel.has(Feature::ClassChangeAsks) {
                 self.wakeup_preempt(cpu, task, 0);
-            } else if self.is_above_curr(cpu, task) {
+            } else if self.rqs[cpu].online && self.is_above_curr(cpu, task) {
                 self.resched_now(cpu);
             }
             if self.task(task).nr_cpus_allowed > 1 {

@@ -290,10 +290,14 @@ impl Sched {
         if !self.task(task).dl_throttled || self.class_of(task) != Class::Dl {
             return;
         }
-        let cpu = self.task(task).cpu;
+        let mut cpu = self.task(task).cpu;
         self.update_rq_clock(cpu, now);
+        let queued = self.task(task).on_rq;
+        if queued && !self.rqs[cpu].active {
+            cpu = self.dl_task_offline_migration(by, task, now);
+        }
         self.replenish_dl_entity(task);
-        if self.task(task).on_rq {
+        if queued {
             self.insert_dl(cpu, task);
             if self.curr_class(cpu) == Class::Dl {
                 self.preempt_for(cpu, task, 0);

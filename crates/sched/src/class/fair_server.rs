@@ -155,7 +155,7 @@ impl Sched {
     }
 
     /// The first fair task of a CPU is queued, or its groups have quota again. What the CPU runs makes way for a switch,
-    /// whatever it is, if the server is not active yet.
+    /// whatever it is, if the server is not active yet. A CPU that is offline starts none.
     ///
     /// Kernel: dl_server_start(), kernel/sched/deadline.c, v6.12, v7.2.
     pub(crate) fn fair_server_start(&mut self, cpu: CpuId) {
@@ -170,6 +170,9 @@ impl Sched {
         }
         if self.kernel.has(Feature::ServerStartCharges) {
             self.update_curr_of_class(cpu);
+        }
+        if !self.rqs[cpu].online {
+            return;
         }
         let clock = self.rqs[cpu].clock;
         let server = &mut self.rqs[cpu].fair_server;

@@ -2,6 +2,7 @@
 
 mod dl;
 mod dl_bandwidth;
+mod dl_offline;
 mod fair_server;
 mod fair_server_idle;
 mod find_later_rq;
