@@ -2,25 +2,43 @@
 //!
 //! Without trees Debian's sources are fetched (`groundtruth/source.sh`). Every machine, load and seed is run until both sides
 //! differ or to the end; the table goes into `docs/fidelity/lockstep.md` after each machine, from the smallest to the largest.
-//! As a control the runs of the first two seeds are made with the preset before the tree's own too.
+//! As a control the runs of the first two seeds are made with the preset before the tree's own too. Hotplug with deadline tasks
+//! has a table of its own, of trees with the patches that it needs.
 //!
-//! `steps` are those of machines with up to 8 CPUs. Those with 16 to 64 CPUs have a quarter of them, larger ones an eighth: a
-//! state takes longer to compare there.
+//! `steps` are those of machines with up to 8 CPUs. Larger ones have a quarter of them, as a state takes longer to compare
+//! there, and that of 128 CPUs an eighth.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::Command;
 
 use rayon::prelude::*;
-use schedlab::kernel_tree::{Cache, Library, Tree};
+use schedlab::kernel_tree::{Cache, Library};
+use schedlab::kernels::Source;
 use schedlab::lockstep::{Counts, Difference, Ended, Loads, Operations, Plan, nearest, prepared, run};
 use schedlab::sched::Kernel;
 use schedlab::topology::Topology;
 
 use crate::source::{self, Section};
 
-const SECTION: Section =
-    Section { document: "docs/fidelity/lockstep.md", name: "matrix", command: "lockstep" };
+/// Loads that are run together, and the table of them.
+pub(crate) struct Part {
+    section: Section,
+    loads: &'static [&'static str],
+    /// Trees have the patch that mends what stops a kernel under these loads (`crates/lockstep/patches`).
+    patched: bool,
+}
+
+pub(crate) const MATRIX: Part = Part { section: section("matrix"), loads: &LOADS, patched: false };
+
+const HOTPLUG_DEADLINE: Part = Part {
+    section: section("hotplug-deadline"),
+    loads: &["hotplug,deadline", "hotplug,deadline,rt,starve,groups,quota,nice,hrtick"],
+    patched: true,
+};
+
+const fn section(name: &'static str) -> Section {
+    Section { document: "docs/fidelity/lockstep.md", name, command: "lockstep" }
+}
 
 /// Kernels from Debian that are fetched if no tree is named.
 const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "7.2", "7.3"];
@@ -56,7 +74,7 @@ const MACHINES: [Machine; 11] = [
     machine("2x2x4x2", 60, 4),
     machine("2x4x8", 120, 4),
     machine("2x8x8", 200, 8),
-    machine("2x8x8x2", 300, 8),
+    machine("2x8x8x2", 300, 4),
 ];
 
 /// Seeds of the control.
@@ -104,7 +122,8 @@ const LOADS: [&str; 36] = [
 
 /// The runs to make.
 pub(crate) struct Matrix {
-    trees: Vec<(String, PathBuf)>,
+    patched: bool,
+    trees: Vec<(String, String)>,
     steps: u64,
     pub(crate) seeds: u64,
     pub(crate) machines: Vec<Machine>,
@@ -137,10 +156,20 @@ pub(crate) fn trees(matrix: &Matrix) -> Result<Vec<Built>, String> {
     let cache = Cache::of_user().map_err(|error| error.to_string())?;
     let mut all = Vec::new();
     for (kernel, dir) in &matrix.trees {
-        let tree = Tree::open(dir).map_err(|error| error.to_string())?;
-        let built = cache.build(&tree, &mut |step| eprintln!("{step}")).map_err(|error| error.to_string())?;
-        let ours = if kernel.is_empty() { nearest(&tree) } else { kernel.clone() };
-        let fits = |text: &String| text.parse::<Loads>().map(|loads| loads.fit(&tree).is_ok());
+        let mut source = Source::open(dir)?;
+        if matrix.patched {
+            let patch = match source.tree.numbers() {
+                [5, 10, _] => "5.10",
+                [..6, ..] | [6, ..11, _] => "6.1",
+                _ => "6.12",
+            };
+            let patches = source::root().join("crates/lockstep/patches");
+            source = Source::open(&format!("{dir}+{}/hotplug-deadline-{patch}.patch", patches.display()))?;
+        }
+        let tree = &source.tree;
+        let built = cache.build(tree, &mut |step| eprintln!("{step}")).map_err(|error| error.to_string())?;
+        let ours = if kernel.is_empty() { nearest(tree) } else { kernel.clone() };
+        let fits = |text: &String| text.parse::<Loads>().map(|loads| loads.fit(tree).is_ok());
         all.push(Built {
             release: built.release.clone(),
             rules: rules(&ours)?,
@@ -166,14 +195,23 @@ struct Done {
     ended: Ended,
 }
 
-/// Runs the matrix and writes the section.
+/// Runs the matrix and writes the sections.
 ///
 /// # Errors
 /// A tree cannot be fetched or built, or an argument is not understood.
 pub fn lockstep(words: &[String]) -> Result<(), String> {
-    let matrix = matrix(words)?;
+    for part in [&MATRIX, &HOTPLUG_DEADLINE] {
+        let matrix = matrix(words, part)?;
+        if !matrix.loads.is_empty() {
+            run_part(&matrix, &part.section)?;
+        }
+    }
+    Ok(())
+}
+
+fn run_part(matrix: &Matrix, section: &Section) -> Result<(), String> {
     let loads: Vec<Loads> = matrix.loads.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-    let mut libraries = trees(&matrix)?;
+    let mut libraries = trees(matrix)?;
     let mut controls = Vec::new();
     for tree in &libraries {
         if let Some(before) = preset_before(&tree.ours) {
@@ -224,7 +262,7 @@ pub fn lockstep(words: &[String]) -> Result<(), String> {
         let (own, before): (Vec<Done>, Vec<Done>) = runs.into_iter().partition(|run| run.tree < trees);
         done.extend(own);
         controls.extend(before);
-        SECTION.write(&(text(&matrix, &names[..trees], &done) + &control(&names, trees, &controls)))?;
+        section.write(&(text(matrix, &names[..trees], &done) + &control(&names, trees, &controls)))?;
         eprintln!("{}: done", matrix.machines[machine].name);
     }
     Ok(())
@@ -249,13 +287,15 @@ fn control(names: &[(&str, &str)], trees: usize, done: &[Done]) -> String {
     text
 }
 
-pub(crate) fn matrix(words: &[String]) -> Result<Matrix, String> {
+/// The runs of a part that the words choose.
+pub(crate) fn matrix(words: &[String], part: &Part) -> Result<Matrix, String> {
     let mut matrix = Matrix {
+        patched: part.patched,
         trees: Vec::new(),
         steps: 8000,
         seeds: 10,
         machines: MACHINES.into(),
-        loads: LOADS.map(String::from).into(),
+        loads: part.loads.iter().copied().map(String::from).collect(),
     };
     for word in words {
         let (key, value) =
@@ -269,13 +309,14 @@ pub(crate) fn matrix(words: &[String]) -> Result<Matrix, String> {
                 all_found(value, ',', matrix.machines.len())?;
             }
             "loads" => {
+                let known = |wanted| LOADS.contains(&wanted) || HOTPLUG_DEADLINE.loads.contains(&wanted);
+                all_found(value, '+', value.split('+').filter(|wanted| known(wanted)).count())?;
                 matrix.loads.retain(|name| value.split('+').any(|wanted| wanted == name));
-                all_found(value, '+', matrix.loads.len())?;
             }
             _ => {
                 // KERNEL may have switches with a value, so the tree is after the last `=`.
                 let (kernel, tree) = word.rsplit_once('=').expect("there is one");
-                matrix.trees.push((kernel.to_string(), tree.into()));
+                matrix.trees.push((kernel.to_string(), tree.to_string()));
             }
         }
     }
@@ -287,7 +328,7 @@ pub(crate) fn matrix(words: &[String]) -> Result<Matrix, String> {
             if !output.status.success() {
                 return Err(String::from_utf8_lossy(&output.stderr).trim().to_string());
             }
-            matrix.trees.push((String::new(), String::from_utf8_lossy(&output.stdout).trim().into()));
+            matrix.trees.push((String::new(), String::from_utf8_lossy(&output.stdout).trim().to_string()));
         }
     }
     Ok(matrix)

@@ -11,7 +11,7 @@ use schedlab::Rulebook;
 use schedlab::lockstep::{Plan, run};
 use schedlab::sched::Kernel;
 
-use crate::lockstep::{Matrix, matrix, rules, trees};
+use crate::lockstep::{MATRIX, Matrix, matrix, rules, trees};
 use crate::source::Section;
 
 const SECTION: Section =
@@ -43,7 +43,7 @@ pub fn noticed(words: &[String]) -> Result<(), String> {
         .filter(|short| words.iter().all(|word| key(word) != key(short)))
         .chain(words.iter().cloned())
         .collect();
-    let matrix = matrix(&all)?;
+    let matrix = matrix(&all, &MATRIX)?;
     let (mut table, mut lists) = (String::new(), String::new());
     for (release, ours, plans) in plans(&matrix)? {
         let same = |kernel: &Kernel, plan: &Plan| {

@@ -464,8 +464,15 @@ impl Pair {
 
     /// A CPU begins to leave. The first CPU stays.
     fn go_offline(&mut self, cpu: CpuId) -> bool {
-        if cpu.0 == 0 || self.offline[cpu.index()] || self.kernel.offline(cpu).is_err() {
+        if cpu.0 == 0 || self.offline[cpu.index()] {
             return false;
+        }
+        if self.kernel.offline(cpu).is_err() {
+            // The clock shows whether the run queue was offline when the kernel found that.
+            if self.kernel.cpu_state(cpu).clock == self.now {
+                self.sched.cpu_stays(cpu, self.time());
+            }
+            return true;
         }
         self.sched.cpu_deactivate(cpu, self.time());
         self.rebuild_domains();

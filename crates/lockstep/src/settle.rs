@@ -32,6 +32,10 @@ impl Pair {
                 if !self.equal() {
                     return;
                 }
+                // What is sent to a CPU that is offline is lost.
+                if self.offline[cpu.index()] {
+                    continue;
+                }
                 busy |= self.interrupt(cpu);
                 busy |= self.softirq(cpu);
                 busy |= self.reschedule(cpu);
