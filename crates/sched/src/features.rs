@@ -214,6 +214,7 @@ features! {
     OldestGroupFirst "OLDEST_GROUP_FIRST" "Queues of a CPU that goes offline run again from the oldest group on; before, from the newest on." "sched_online_group(), v6.18; not v6.12" [0 0 0 0 0 0 0 1];
     BalancePush "BALANCE_PUSH" "A CPU that is leaving hands each task that it switches to to its stopper, which moves it; before, all are moved once the CPU is offline." "balance_push(), v5.11" [0 0 1 1 1 1 1 1];
     LeavingCounts "LEAVING_COUNTS" "A CPU that is leaving still counts when domains are rebuilt without it: for the intervals of balancing, and as a busy one of its cache." "sd_init(), v6.12; not v7.2" [1 1 1 1 1 1 1 0];
+    NumaUpdate "NUMA_UPDATE" "NUMA levels leave out a node once its last CPU is leaving: that CPU no longer counts for their intervals." "sched_update_numa(), v5.18" [0 0 1 1 1 1 1 1];
     LowerClassAsks "LOWER_CLASS_ASKS" "A task that changes to a lower class while it runs is asked to reschedule; 7.2.12 has this without CLASS_CHANGE_ASKS." "sched_change_end(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     DlAsksByDeadline "DL_ASKS_BY_DEADLINE" "Other parameters of a deadline task ask for nothing as long as its deadline stays." "prio_changed_dl(), v7.2; not v6.12" [0 0 0 0 0 0 0 1];
     DlWaitingAsks "DL_WAITING_ASKS" "A deadline task that waits and gets other parameters asks for a reschedule if it is before the running one, not if another of its queue is before it." "prio_changed_dl(), v6.12; not v6.1; from v6.3" [0 0 0 0 1 1 1 1];

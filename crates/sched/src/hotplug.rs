@@ -341,6 +341,27 @@ mod tests {
     }
 
     #[test]
+    fn from_v5_18_on_the_last_cpu_of_a_node_does_not_count_among_nodes_as_it_leaves() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "3x1x2");
+            let mut interval = |cpu: u16| {
+                let now = lab.time();
+                lab.sched.cpu_deactivate(CpuId(cpu), now);
+                lab.sched.rebuild_domains(now);
+                lab.sched.cpu_dying(CpuId(cpu), now);
+                let (_, numa) = lab.sched.domains.walk(CpuId(0)).last().unwrap();
+                format!("{} ms for {}", numa.balance_interval, numa.span_weight)
+            };
+            format!("{}, then {}", interval(5), interval(4))
+        });
+        expect![[r#"
+            v4.13..v5.5: 6 ms for 5, then 5 ms for 4
+            v5.18..v6.12: 6 ms for 5, then 4 ms for 4
+            v7.2..v7.3: 5 ms for 5, then 4 ms for 4"#]]
+        .assert_eq(&found);
+    }
+
+    #[test]
     fn a_cpu_that_cannot_leave_was_offline_for_a_moment() {
         let mut lab = Lab::new("v6.12", "1x1x2");
         let group = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), lab.time());

@@ -31,7 +31,6 @@ impl Sched {
         match self.class_of(task) {
             Class::Fair => {
                 self.entity_ticks(SeId(task.0), true);
-                self.resched_now(cpu);
                 if self.kernel.rules.hrtick_end == HrtickEnd::Slice {
                     self.update_misfit_status(cpu, Some(task));
                 }
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
     use crate::drawing::{NOW, by_kernel, draw};
     use crate::lab::{Lab, MS};
-    use crate::{Deactivate, NewTask, Policy, TaskState};
+    use crate::{Deactivate, NewTask, Policy, TaskState, TgId};
 
     #[test]
     fn the_timer_of_one_task_goes_off_in_the_turn_of_the_next_from_v7_2_on() {
@@ -233,6 +232,27 @@ mod tests {
             sched.hrtick_at(cpu).is_some()
         };
         assert!(kept(true) && !kept(false));
+    }
+
+    #[test]
+    fn the_end_of_a_groups_slice_does_not_add_a_lazy_request_to_the_timers_own() {
+        let mut lab = Lab::new("v7.2+preempt=lazy", "1x1x1");
+        let group = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), lab.time());
+        let spec = NewTask { tg: group, ..lab.spec() };
+        let task = lab.fork("of the group", 0, spec);
+        lab.hog("other", 0);
+        while lab.running(0) != "of the group" {
+            lab.run(MS);
+        }
+        let (se, now) = (SeId(task.0), lab.time());
+        let above = lab.sched.se(se).parent.expect("it is in a group");
+        let sched = &mut lab.sched;
+        sched.rqs[CpuId(0)].need_resched = crate::NeedResched::default();
+        sched.se_mut(se).deadline = sched.se(se).vruntime + 100 * MS;
+        sched.se_mut(above).deadline = sched.se(above).vruntime;
+        sched.hrtick(CpuId(0), Time(now.0 + MS));
+        let asked = &sched.rqs[CpuId(0)].need_resched;
+        assert_eq!((asked.full, asked.lazy), (true, false));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
+use schedlab_topology::{CpuId, CpuMask, NodeId, PerCpu, Topology};
 use schedlab_units::{TaskId, Time};
 
 use crate::domain::capacity_orig;
@@ -183,7 +183,14 @@ impl Sched {
         let online =
             CpuMask::of(self.rqs.len(), self.rqs.iter().filter(|(_, rq)| rq.online).map(|(cpu, _)| cpu));
         let counts = self.kernel.has(Feature::LeavingCounts);
-        let online = if counts { online.and(&self.topology.housekeeping()) } else { in_domains.clone() };
+        let mut online = if counts { online.and(&self.topology.housekeeping()) } else { in_domains.clone() };
+        if self.kernel.has(Feature::NumaUpdate) {
+            let mut of_nodes = CpuMask::new(self.rqs.len());
+            let nodes =
+                (0..self.topology.nr_nodes() as u16).map(|node| self.topology.node_mask(NodeId(node)));
+            nodes.filter(|cpus| cpus.intersects(&in_domains)).for_each(|cpus| of_nodes.or_with(cpus));
+            online.and_with(&of_nodes);
+        }
         self.domains = self.domains.rebuild(&self.topology, &self.kernel, &in_domains, &online);
         self.keep_group_sums();
         self.update_sysctl();

@@ -56,9 +56,9 @@ impl Sched {
     }
 
     /// Charges the running task and its groups. Under CFS a tick looks for the end of slices; the slice timer (`queued`)
-    /// is set for that end and does not look.
+    /// is set for that end and requests a switch instead, before the levels above are charged.
     ///
-    /// Kernel: task_tick_fair(), entity_tick(), kernel/sched/fair.c, v6.1, v6.12.
+    /// Kernel: task_tick_fair(), entity_tick(), kernel/sched/fair.c, v6.1, v6.12, v7.2.
     pub(crate) fn entity_ticks(&mut self, task: SeId, queued: bool) {
         let mut level = Some(task);
         while let Some(se) = level {
@@ -66,7 +66,9 @@ impl Sched {
             self.update_curr(cfs);
             self.update_load_avg(cfs, se, UpdateFlags::UPDATE_TG);
             self.update_cfs_group(se);
-            if !queued && !self.is_eevdf() && self.cfs(cfs).nr_queued > 1 {
+            if queued {
+                self.resched_now(self.cfs(cfs).cpu);
+            } else if !self.is_eevdf() && self.cfs(cfs).nr_queued > 1 {
                 self.preempt_at_tick(cfs, se);
             }
             level = self.se(se).parent;

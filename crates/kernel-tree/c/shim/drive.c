@@ -389,7 +389,7 @@ void lab_see_online(void)
 {
 	static struct cpumask masks[4][NR_CPUS], nodes[64];
 	static bool kept;
-	int cpu, level;
+	int cpu, level, node;
 
 	if (!kept) {
 		memcpy(masks, lab_masks, sizeof masks);
@@ -402,8 +402,13 @@ void lab_see_online(void)
 			__cpumask_set_cpu(cpu, &lab_masks[level][cpu]);
 		}
 	}
-	for (cpu = 0; cpu < 64; cpu++)
-		cpumask_and(&lab_node_masks[cpu], &nodes[cpu], cpu_online_mask);
+	for (node = 0; node < nr_node_ids; node++) {
+		/* vmstat_cpu_online(), vmstat_cpu_dead() */
+		if (cpumask_and(&lab_node_masks[node], &nodes[node], cpu_online_mask))
+			node_set(node, node_states[N_CPU]);
+		else
+			node_clear(node, node_states[N_CPU]);
+	}
 }
 
 static int take_cpu_down(void *unused)

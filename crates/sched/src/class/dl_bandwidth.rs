@@ -25,7 +25,8 @@ impl Sched {
             return;
         }
         let after = zero_lag as u64;
-        let at = self.rqs[cpu].clock + after;
+        // The timer is set from now on, not from a clock that schedule() was asked not to read.
+        let at = self.rqs[cpu].clock.max(self.rqs[cpu].called) + after;
         let entry = self.task_mut(task);
         (entry.dl_non_contending, entry.dl_inactive_at) = (true, Some(at));
         self.effects.push(Effect::StartDlInactiveTimer { task, after });
@@ -111,6 +112,21 @@ mod tests {
             format!("due after {due:?} us; clock {slept} us; awake {:?}", lab.sched.task(task).dl_inactive_at)
         });
         expect!["v4.13..v7.3: due after Some(2000) us; clock 2000 us; awake None"].assert_eq(&found);
+    }
+
+    #[test]
+    fn that_time_counts_from_the_call_of_the_scheduler_even_if_that_did_not_read_the_clock() {
+        let due = |called: u64| {
+            let mut drawn = draw("v7.3", "1x1x2 | 1[a* b]");
+            let (a, sched) = (drawn.task("a"), &mut drawn.sched);
+            let of = Policy::Deadline { runtime: MS, deadline: 10 * MS, period: 10 * MS };
+            sched.set_policy(CpuId(0), a, of, NOW);
+            sched.rqs[CpuId(1)].called = NOW.0 + called;
+            sched.task_non_contending(CpuId(1), a, of);
+            sched.task(a).dl_inactive_at.map(|at| at - NOW.0)
+        };
+        let at_once = due(0).expect("a timer is set");
+        assert_eq!(due(300 * US), Some(at_once + 300 * US));
     }
 
     #[test]
