@@ -66,6 +66,7 @@ impl Sched {
         self.nohz_balance_exit_idle(cpu);
         self.rqs[cpu].active = false;
         self.leaving.push(cpu);
+        self.free_llc_id(cpu);
         let first = self.kernel.has(Feature::BalancePush);
         if first {
             self.update_rq_clock(cpu, now);

@@ -86,11 +86,7 @@ impl Sched {
             let shared = &mut self.domains.shared[shared.0 as usize];
             (shared.util_avg, shared.capacity) = (util, capacity);
         }
-        for &process in &decision.llc_unfit {
-            if let Some(group) = self.sched_cache.groups.get_mut(process) {
-                group.cpu = None;
-            }
-        }
+        self.forget_preferences(decision);
         let (cpu, examined, moved) = (decision.cpu, decision.examined, decision.moved);
         self.effects.push(Effect::Balanced { cpu, examined, moved });
         if self.keeps_balance_reasons {
@@ -101,6 +97,18 @@ impl Sched {
         }
     }
 
+    /// Processes that the pass found too large for a cache prefer none: already when a task that it takes off charges the
+    /// running one.
+    ///
+    /// Kernel: can_migrate_llc_task(), kernel/sched/fair.c, v7.2.
+    fn forget_preferences(&mut self, decision: &BalanceDecision) {
+        for &process in &decision.llc_unfit {
+            if let Some(group) = self.sched_cache.groups.get_mut(process) {
+                group.cpu = None;
+            }
+        }
+    }
+
     /// Carries out the steps that were added since the last time.
     fn carry_out(&mut self, decision: &BalanceDecision, done: &mut Done, now: Time) {
         let begins = done.steps == 0;
@@ -108,6 +116,7 @@ impl Sched {
             self.read_clocks(decision, now);
             self.apply_overload(decision);
         }
+        self.forget_preferences(decision);
         let Some(src) = decision.src else { return };
         let cause = match decision.idle {
             IdleType::NewlyIdle => MigrationCause::NewlyIdle,

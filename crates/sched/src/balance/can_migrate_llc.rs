@@ -194,12 +194,12 @@ impl LbEnv<'_> {
         }
     }
 
-    /// Whether a pass records how full the caches are: only over the domain above them, and not when newly idle.
+    /// Whether a pass records how full the caches are: only over the domain above them, and not when newly idle. That of a CPU
+    /// that is alone in its cache is its lowest.
     #[inline]
     pub(super) fn records_llc_stats(&self) -> bool {
         self.idle != IdleType::NewlyIdle
             && self.sched.sched_cache_active()
-            && self.sd.child.is_some()
             && self.sd.child == self.sched.domains.per_cpu[self.dst_cpu].llc
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! NUMA balancing is not modelled, so memory footprints and preferred nodes play no part.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
@@ -126,6 +127,8 @@ pub struct SchedCache {
     pub cpu: PerCpu<EpochTime>,
     /// Number of each CPU's last-level cache.
     pub llc_id: PerCpu<Option<u16>>,
+    /// One more than the highest of them when domains were built.
+    pub nr_llc_ids: usize,
     /// Jiffy at which a CPU's next epoch begins.
     pub epoch_next: PerCpu<u64>,
 }
@@ -142,12 +145,12 @@ impl SchedCache {
 }
 
 impl Sched {
-    /// Whether cache-aware balancing is active: it is switched on, and there are several caches.
+    /// Whether cache-aware balancing is active: it is switched on, and there are several caches, one of them of several CPUs.
     ///
-    /// Kernel: sched_cache_enabled(), kernel/sched/sched.h, v7.2.
+    /// Kernel: sched_cache_enabled(), kernel/sched/sched.h, sd_in_multi_llcs(), kernel/sched/topology.c, v7.2.
     #[inline]
     pub fn sched_cache_active(&self) -> bool {
-        self.kernel.has(Feature::SchedCache) && self.domains.nr_llcs > 1
+        self.kernel.has(Feature::SchedCache) && self.domains.multi_llcs
     }
 
     /// The number of a CPU's last-level cache. It stays when domains are rebuilt.
@@ -158,34 +161,36 @@ impl Sched {
         self.sched_cache.llc_id.values().get(cpu.index()).copied().flatten()
     }
 
-    /// Caches of new domains keep their numbers as long as one of their CPUs has it; others get the lowest that is free.
+    /// A CPU that domains are built with has the number of its cache, or the lowest that is free. A cache keeps its number as
+    /// long as one of its CPUs has it.
     ///
-    /// Kernel: build_sched_domains(), sched_domains_free_llc_id(), kernel/sched/topology.c, v7.2.
+    /// Kernel: build_sched_domains(), kernel/sched/topology.c, v7.2.
     pub(crate) fn number_llcs(&mut self) {
         if !self.kernel.has(Feature::SchedCache) {
             return;
         }
-        let nr_cpus = self.rqs.len();
-        let mut ids = core::mem::take(&mut self.sched_cache.llc_id);
-        if ids.len() != nr_cpus {
-            ids = PerCpu::new(nr_cpus, |_| None);
+        let SchedCache { llc_id: ids, nr_llc_ids, .. } = &mut self.sched_cache;
+        if ids.len() != self.rqs.len() {
+            *ids = PerCpu::new(self.rqs.len(), |_| None);
         }
-        let mut of_llc = alloc::vec![None; self.domains.shared.len()];
-        for (cpu, id) in ids.iter_mut() {
-            let llc = self.llc_of(cpu);
-            *id = id.filter(|_| llc.is_some());
-            if let (Some(llc), Some(id)) = (llc, *id) {
-                of_llc[llc.0 as usize] = Some(id);
-            }
+        let mut taken: BTreeSet<u16> = ids.iter().filter_map(|(_, id)| *id).collect();
+        for cpu in self.domains.span.iter().filter(|&cpu| ids[cpu].is_none()).collect::<Vec<_>>() {
+            let of_cache = self.topology.llc_mask(cpu).iter().find_map(|other| ids[other]);
+            let id =
+                of_cache.or_else(|| (0..).find(|id| !taken.contains(id))).expect("fewer caches than numbers");
+            taken.insert(id);
+            ids[cpu] = Some(id);
         }
-        for (cpu, id) in ids.iter_mut() {
-            let Some(llc) = self.llc_of(cpu) else { continue };
-            let of_llc_now = of_llc[llc.0 as usize];
-            let free = || (0..).find(|id| !of_llc.contains(&Some(*id)));
-            *id = of_llc_now.or_else(free);
-            of_llc[llc.0 as usize] = *id;
+        *nr_llc_ids = taken.last().map_or(0, |last| usize::from(*last) + 1);
+    }
+
+    /// A CPU that leaves gives up the number of its cache.
+    ///
+    /// Kernel: sched_domains_free_llc_id(), kernel/sched/topology.c, v7.2.
+    pub(crate) fn free_llc_id(&mut self, cpu: CpuId) {
+        if self.kernel.has(Feature::SchedCache) {
+            self.sched_cache.llc_id[cpu] = None;
         }
-        self.sched_cache.llc_id = ids;
     }
 
     /// The last-level cache of a CPU in the present domains.
@@ -225,14 +230,14 @@ impl Sched {
         let p = self.task_mut(task);
         p.pref_llc_queued = at_home;
         let counts = at_home && !p.se.sched_delayed;
-        let has_domains = self.has_domains(cpu);
+        let (has_domains, nr_llc_ids) = (self.has_domains(cpu), self.sched_cache.nr_llc_ids);
         let rq = &mut self.rqs[cpu];
         rq.nr_pref_llc_running += u32::from(counts);
-        // The other count is that of a domain.
-        if !has_domains {
+        // The other count is that of a domain, for the caches that had numbers when it was built.
+        let llc = usize::from(preferred);
+        if !has_domains || llc >= nr_llc_ids {
             return;
         }
-        let llc = usize::from(preferred);
         if rq.llc_counts.len() <= llc {
             rq.llc_counts.resize(llc + 1, 0);
         }
@@ -277,7 +282,9 @@ impl Sched {
     ///
     /// Kernel: sched_cache_fork(), mm_init_sched(), kernel/sched/fair.c, v7.2.
     pub fn sched_cache_fork(&mut self, task: TaskId, now: Time) {
-        if self.task(task).kthread || !self.sched_cache_active() {
+        // The kernel keeps this on machines of one cache too, where nothing ever reads it.
+        let read = self.kernel.has(Feature::SchedCache) && self.topology.llcs().len() > 1;
+        if self.task(task).kthread || !read {
             return;
         }
         let jiffy = self.jiffies(now);

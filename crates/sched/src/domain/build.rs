@@ -49,7 +49,9 @@ impl Domains {
         online: &CpuMask,
     ) -> Domains {
         let again = nr_nodes(topology, &self.span) > 1;
-        Domains::build_as(topology, kernel, active, online, again)
+        let mut domains = Domains::build_as(topology, kernel, active, online, again);
+        domains.smt_threads = self.smt_threads;
+        domains
     }
 
     fn build_as(
@@ -116,6 +118,10 @@ impl Domains {
             domains.attach(cpu, kept, &mut llcs, kernel.rules.asym_domains);
         }
         domains.nr_llcs = domains.shared.len();
+        domains.multi_llcs = active.iter().any(|cpu| {
+            let above = domains.walk(cpu).last().map(|(_, sd)| sd.span_weight);
+            domains.per_cpu[cpu].llc.is_some_and(|llc| above > Some(domains.sd(llc).span_weight))
+        });
         if kernel.rules.asym_fits == AsymFits::UclampCores {
             domains.share_by_asymmetry(active);
         }

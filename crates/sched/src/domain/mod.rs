@@ -328,13 +328,15 @@ pub struct Domains {
     pub shared: Vec<SharedDomain>,
     /// How many LLCs have shared state.
     pub nr_llcs: usize,
+    /// Some LLC has several CPUs, and there are others outside it.
+    pub multi_llcs: bool,
     /// Short cuts.
     pub per_cpu: PerCpu<Shortcuts>,
     /// Threads of each CPU's core, the CPU itself included.
     pub smt_mask: PerCpu<Arc<CpuMask>>,
     /// Some core has more than one thread.
     pub smt_active: bool,
-    /// Most threads that a core has.
+    /// Most threads that a core had at boot (cpu_smt_num_threads).
     pub smt_threads: u32,
     /// Some LLC has several clusters below it (the cluster static key).
     pub cluster_active: bool,
