@@ -390,6 +390,7 @@ impl Pair {
         }
         task.never_restricted = unrestricted;
         task.bound_by_user = true;
+        self.sched.set_task_max_allowed_capacity(ours);
         self.tasks.push((ours, theirs));
         self.ended.push(false);
         let decided = self.sched.decide_fork(ours, cpu, now, None);

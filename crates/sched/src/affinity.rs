@@ -60,6 +60,7 @@ impl Sched {
         entry.nr_cpus_allowed = allowed.weight() as u32;
         entry.allowed = allowed;
         entry.never_restricted = false;
+        self.set_task_max_allowed_capacity(task);
     }
 
     /// Moves a task that is queued but does not run to another CPU.

@@ -49,6 +49,7 @@ impl Sched {
             task.dl_runtime = parent.dl_runtime;
             task.dl_deadline = parent.dl_deadline;
             task.se.vprot = parent.se.vprot;
+            task.max_allowed_capacity = parent.max_allowed_capacity;
             task.wakee_flips = parent.wakee_flips;
             task.wakee_flip_decay = parent.wakee_flip_decay;
             task.last_wakee = parent.last_wakee;
@@ -66,6 +67,7 @@ impl Sched {
         self.set_cpu(id, cpu);
         self.init_entity_runnable_average(SeId(id.0));
         self.sched_cache_fork(id, now);
+        self.set_task_max_allowed_capacity(id);
         if spec.policy.is_fair() {
             self.task_fork_fair(id, cpu, parent, now);
         }
@@ -146,6 +148,7 @@ impl Task {
             util_est_enqueued: 0,
             util_est_ewma: 0,
             uclamp_req: Uclamp::default(),
+            max_allowed_capacity: 1024,
             preferred_llc: None,
             cache_place: crate::balance::NO_PLACE,
             pref_llc_queued: false,

@@ -105,6 +105,7 @@ impl Sched {
         if self.class_of(task) == Class::Dl {
             self.task_mut(task).dl_inactive_at = None;
         }
+        self.set_task_max_allowed_capacity(task);
         if !self.task(task).on_rq {
             return;
         }

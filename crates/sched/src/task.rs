@@ -142,6 +142,8 @@ pub struct Task {
     pub util_est_ewma: u32,
     /// Bounds of utilisation that it requests; [`Sched::uclamp_eff`](crate::Sched::uclamp_eff) are those that apply.
     pub uclamp_req: Uclamp,
+    /// The largest capacity of its CPUs, when that was last looked at.
+    pub(crate) max_allowed_capacity: u16,
     /// v7.2: last-level cache its process prefers.
     pub preferred_llc: Option<u16>,
     /// v7.2: where the state of its process is kept.

@@ -260,6 +260,7 @@ impl<W: Watch> Shadow<W> {
             // The task is not moved here: the trace shows when it moves.
             entry.nr_cpus_allowed = allowed.weight() as u32;
             entry.allowed = Arc::new(allowed);
+            self.sched.set_task_max_allowed_capacity(task);
         }
     }
 

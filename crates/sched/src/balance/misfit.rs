@@ -32,13 +32,24 @@ impl Sched {
     }
 
     /// Whether a task may use a larger CPU than the one on which it runs, in kernels that check this.
+    fn may_go_higher(&self, task: TaskId, cpu: CpuId) -> bool {
+        self.kernel.rules.misfit_mark == MisfitMark::DoesNotFit
+            || self.topology.cpu(cpu).capacity != self.task(task).max_allowed_capacity
+    }
+
+    /// Notes the largest capacity of a fair task's CPUs, offline ones among them. While no domain has CPUs of different
+    /// capacity, the kernel leaves what was noted before.
     ///
     /// Kernel: set_task_max_allowed_capacity(), kernel/sched/fair.c, v6.12.
-    fn may_go_higher(&self, task: TaskId, cpu: CpuId) -> bool {
-        let capacity = |cpu: CpuId| self.topology.cpu(cpu).capacity;
-        let mut allowed = self.task(task).allowed.iter();
-        self.kernel.rules.misfit_mark == MisfitMark::DoesNotFit
-            || allowed.any(|other| capacity(other) > capacity(cpu))
+    pub fn set_task_max_allowed_capacity(&mut self, task: TaskId) {
+        if !self.domains.asym_active || !self.task(task).policy.is_fair() {
+            return;
+        }
+        let housekeeping = self.topology.housekeeping();
+        let allowed = self.task(task).allowed.iter().filter(|&cpu| housekeeping.contains(cpu));
+        if let Some(capacity) = allowed.map(|cpu| self.topology.cpu(cpu).capacity).max() {
+            self.task_mut(task).max_allowed_capacity = capacity;
+        }
     }
 
     /// Whether a misfit task was recorded that another CPU may take.
@@ -113,6 +124,7 @@ mod tests {
                 p.se.avg.util_avg = 1000;
                 p.allowed = Arc::new(CpuMask::parse_list(allowed, 4).unwrap());
                 p.nr_cpus_allowed = p.allowed.weight() as u32;
+                drawn.sched.set_task_max_allowed_capacity(task);
                 drawn.sched.update_misfit_status(cpu, Some(task));
             }
             let sched = &drawn.sched;
