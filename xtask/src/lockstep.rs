@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 
 use rayon::prelude::*;
-use schedlab::kernel_tree::{Cache, Library};
+use schedlab::kernel_tree::Library;
 use schedlab::kernels::Source;
 use schedlab::lockstep::{Counts, Difference, Ended, Loads, Operations, Plan, nearest, prepared, run};
 use schedlab::sched::Kernel;
@@ -153,7 +153,6 @@ pub(crate) struct Built {
 /// # Errors
 /// A tree cannot be opened or built.
 pub(crate) fn trees(matrix: &Matrix) -> Result<Vec<Built>, String> {
-    let cache = Cache::of_user().map_err(|error| error.to_string())?;
     let mut all = Vec::new();
     for (kernel, dir) in &matrix.trees {
         let mut source = Source::open(dir)?;
@@ -167,7 +166,7 @@ pub(crate) fn trees(matrix: &Matrix) -> Result<Vec<Built>, String> {
             source = Source::open(&format!("{dir}+{}/hotplug-deadline-{patch}.patch", patches.display()))?;
         }
         let tree = &source.tree;
-        let built = cache.build(tree, &mut |step| eprintln!("{step}")).map_err(|error| error.to_string())?;
+        let built = source.build(&mut |step| eprintln!("{step}")).map_err(|error| error.to_string())?;
         let ours = if kernel.is_empty() { nearest(tree) } else { kernel.clone() };
         let fits = |text: &String| text.parse::<Loads>().map(|loads| loads.fit(tree).is_ok());
         all.push(Built {

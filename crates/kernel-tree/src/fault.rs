@@ -10,10 +10,17 @@ use crate::tools::run;
 /// Names of loaded libraries begin so.
 pub(crate) const LIBRARY: &str = "schedlab-kernel-";
 
-/// A `BUG()`, a division by zero, a lock taken twice, a function that the library lacks, or a driver's request for something that does not
-/// exist.
+/// A `BUG()`, a division by zero, a lock taken twice, a call that does not return, a function that the library lacks, or a
+/// driver's request for something that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(String);
+
+impl Fault {
+    /// The same with more about it.
+    pub(crate) fn and(&self, more: &str) -> Fault {
+        Fault(format!("{}{more}", self.0))
+    }
+}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -45,6 +45,7 @@ mod tools;
 #[allow(unsafe_code)]
 mod trap;
 mod tree;
+mod watch;
 
 pub use cache::{Built, Cache, Kept};
 pub use engine::{Event, How, OfDomain, Read};
@@ -55,3 +56,4 @@ pub use library::Library;
 pub use raw::{ATOMICS, Prices};
 pub use state::{CpuState, DomainState, GroupState, ProcessState, TaskState, timer_cpu};
 pub use tree::Tree;
+pub use watch::{Heart, watched};

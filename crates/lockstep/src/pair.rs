@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use schedlab_kernel_tree::{CpuState, GroupId, Kernel, KernelTask, WakeFlag};
+use schedlab_kernel_tree::{CpuState, GroupId, Heart, Kernel, KernelTask, WakeFlag};
 use schedlab_sched::{
     AvgReference, Curr, Deactivate, FairPolicy, Feature, MigrationCause, NewTask, Policy, Sched, TaskState,
     TgId, Took, WakePath, Wakeup,
@@ -58,6 +58,8 @@ pub struct Pair {
     pub(crate) next_tick: u64,
     pub(crate) nohz: bool,
     pub(crate) tick_stopped: Vec<bool>,
+    /// Tells the watcher that calls return.
+    pub(crate) heart: Heart,
     /// When the timers of our rules are due, ns.
     pub(crate) timers: Timers,
     /// In the order of creation: ours and the kernel's.
@@ -139,6 +141,7 @@ impl Pair {
             next_tick: START + TICK,
             nohz,
             tick_stopped: vec![false; nr_cpus],
+            heart: Heart::default(),
             timers: Timers::default(),
             tasks: Vec::new(),
             ended: Vec::new(),
@@ -345,6 +348,7 @@ impl Pair {
 
     /// After an action: handles the requests of our rules to a driver, and compares.
     pub(crate) fn after(&mut self, what: fmt::Arguments<'_>) {
+        self.heart.beat(self.now);
         self.effects();
         self.compare(what);
     }

@@ -1,6 +1,6 @@
 //! Random runs, and repeated ones.
 
-use schedlab_kernel_tree::{Fault, Library, guarded};
+use schedlab_kernel_tree::{Fault, Library, guarded, watched};
 use schedlab_sched::Kernel;
 use schedlab_topology::Topology;
 
@@ -87,22 +87,24 @@ pub fn run(plan: &Plan) -> Result<Ended, Fault> {
         let mut pair = plan.pair();
         let mut generator = Generator::new(plan.seed, &plan.loads, plan.tasks);
         let mut operations = Operations::new();
-        pair.compare(format_args!("boot"));
-        for _ in 0..plan.steps {
-            if !pair.equal() {
-                break;
+        watched(&pair.heart.clone(), || {
+            pair.compare(format_args!("boot"));
+            for _ in 0..plan.steps {
+                if !pair.equal() {
+                    break;
+                }
+                let pause = generator.pause();
+                pair.apply(&pause);
+                operations.push(pause);
+                if !pair.equal() {
+                    break;
+                }
+                let next = generator.next(&pair);
+                if pair.apply(&next) {
+                    operations.push(next);
+                }
             }
-            let pause = generator.pause();
-            pair.apply(&pause);
-            operations.push(pause);
-            if !pair.equal() {
-                break;
-            }
-            let next = generator.next(&pair);
-            if pair.apply(&next) {
-                operations.push(next);
-            }
-        }
+        });
         pair.ended(operations)
     })
 }
@@ -121,19 +123,21 @@ pub(crate) fn repeat(
         pair.told = tell.then(Vec::new);
         pair.sched.balance_log = tell.then(Vec::new);
         let mut done = Operations::new();
-        pair.compare(format_args!("boot"));
-        for operation in operations {
-            if !pair.equal() {
-                break;
+        watched(&pair.heart.clone(), || {
+            pair.compare(format_args!("boot"));
+            for operation in operations {
+                if !pair.equal() {
+                    break;
+                }
+                if tell {
+                    let queues = pair.queues();
+                    pair.tell(|| format!("{operation}\n    {queues}"));
+                }
+                if pair.apply(operation) {
+                    done.push(operation.clone());
+                }
             }
-            if tell {
-                let queues = pair.queues();
-                pair.tell(|| format!("{operation}\n    {queues}"));
-            }
-            if pair.apply(operation) {
-                done.push(operation.clone());
-            }
-        }
+        });
         let told = pair.told.take().unwrap_or_default();
         (pair.ended(done), told)
     })

@@ -94,7 +94,7 @@ pub(crate) fn run(
     let run = || {
         let sched = tree.boot(&machine.topology, took(machine), seed)?;
         let heart = sched.heart();
-        Ok::<_, String>(watched(&kernel.name, &heart, || simulation.run_on(sched, sink)))
+        Ok::<_, String>(watched(&heart, || simulation.run_on(sched, sink)))
     };
     guarded(run).map_err(|fault| Error::new(fault.to_string()))?.map_err(Error::new)
 }

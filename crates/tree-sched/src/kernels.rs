@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use schedlab_kernel_tree::{Cache, Library, Tree};
+use schedlab_kernel_tree::{Library, Tree};
 use schedlab_sched::{Kernel, Took, Tunables};
 use schedlab_topology::Topology;
 
@@ -81,8 +81,7 @@ pub fn open(text: &str, step: &mut dyn FnMut(&str)) -> Result<Kernel, String> {
         let _ = nearest.switch(part);
         features.push((name.to_string(), on));
     }
-    let built =
-        Cache::of_user().and_then(|cache| cache.build(tree, step)).map_err(|error| error.to_string())?;
+    let built = source.build(step).map_err(|error| error.to_string())?;
     let library = Library::load(&built).map_err(|error| error.to_string())?;
     let tree = Arc::new(TreeKernel {
         library,

@@ -20,23 +20,21 @@ mod task;
 mod timers;
 mod told;
 mod tunables;
-mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use schedlab_kernel_tree::{
-    Curr as KernelCurr, Error, How, Kernel as Library, KernelTask, Library as Built, Prices,
+    Curr as KernelCurr, Error, Heart, How, Kernel as Library, KernelTask, Library as Built, Prices,
 };
 
 pub use follow::Followed;
-pub use schedlab_kernel_tree::guarded;
+pub use schedlab_kernel_tree::{guarded, watched};
 use schedlab_sched::{Curr, Effect, Feature, Kernel, Looked, MigrationCause, NeedResched, Sched, Task, Took};
 use schedlab_topology::{CpuId, Topology};
 use schedlab_units::{TaskId, Time};
 pub use source::Source;
 use told::Call;
-pub use watch::{Heart, watched};
 
 /// A scheduler for one machine whose decisions are made by the C code of a tree.
 pub struct TreeSched {
@@ -187,7 +185,7 @@ impl TreeSched {
     }
 
     fn at(&mut self, now: Time) {
-        self.heart.beat(now);
+        self.heart.beat(now.0);
         self.library.now(now.0);
     }
 

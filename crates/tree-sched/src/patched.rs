@@ -13,6 +13,8 @@ pub(crate) struct Patched {
     pub(crate) dir: PathBuf,
     /// What the patches change: functions, structures and macros.
     pub(crate) changes: Vec<String>,
+    /// Where a patch was applied although its context is not that of the tree.
+    pub(crate) fuzzy: Vec<String>,
 }
 
 impl Drop for Patched {
@@ -27,7 +29,7 @@ impl Patched {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("schedlab-patched-{}-{number}", std::process::id()));
-        let mut patched = Patched { dir, changes: Vec::new() };
+        let mut patched = Patched { dir, changes: Vec::new(), fuzzy: Vec::new() };
         let wrong = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
         let tree = tree.canonicalize().map_err(|error| wrong(tree, error))?;
         fs::create_dir_all(&patched.dir).map_err(|error| wrong(&patched.dir, error))?;
@@ -45,6 +47,7 @@ impl Patched {
                 unlink(&tree, &patched.dir, file).map_err(|error| wrong(&patched.dir.join(file), error))?;
             }
             let said = apply(&patched.dir, patch)?;
+            patched.fuzzy.extend(fuzzy(patch, &said));
             for name in changes(&patched.dir, &text, &said) {
                 if !patched.changes.contains(&name) {
                     patched.changes.push(name);
@@ -115,6 +118,20 @@ fn apply(folder: &Path, patch: &Path) -> Result<String, String> {
     }
     let said: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).take(12).collect();
     Err(format!("{}: it does not apply to this tree:\n{}", patch.display(), said.join("\n")))
+}
+
+/// The hunks for which `patch` ignored a part of the context, as sentences.
+fn fuzzy(patch: &Path, said: &str) -> Vec<String> {
+    let mut file = "";
+    let mut found = Vec::new();
+    for line in said.lines() {
+        if let Some(name) = line.strip_prefix("patching file ") {
+            file = name;
+        } else if line.contains(" with fuzz ") {
+            found.push(format!("{}: {file}: {line} Check that it is in the right place.", patch.display()));
+        }
+    }
+    found
 }
 
 /// Names of what an applied patch changes, in its order. `said` is the output of `patch`, which contains the offsets of

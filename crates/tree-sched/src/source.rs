@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use schedlab_kernel_tree::{Cache, Tree};
+use schedlab_kernel_tree::{Built, Cache, Tree};
 
 use crate::kernels::PREFIX;
 use crate::patched::Patched;
@@ -92,6 +92,17 @@ impl Source {
             name.extend(patches.iter().map(|patch| format!("+{}", full(patch).display())));
         }
         Ok(Source { tree: tree.named(name.into()), patched })
+    }
+
+    /// Builds it. `step` is told each step, and where a patch needed fuzz.
+    ///
+    /// # Errors
+    /// As [`Cache::build`].
+    pub fn build(&self, step: &mut dyn FnMut(&str)) -> Result<Built, schedlab_kernel_tree::Error> {
+        for note in self.patched.iter().flat_map(|patched| &patched.fuzzy) {
+            step(note);
+        }
+        Cache::of_user()?.build(&self.tree, step)
     }
 
     /// The functions, structures and macros that its patches change.

@@ -22,7 +22,7 @@ pub fn run(verb: &KernelVerb) -> Result<Status, Error> {
 
 fn build(args: &KernelBuild) -> Result<Status, Error> {
     let source = Source::open(&args.tree).map_err(Error::new)?;
-    let built = Cache::of_user()?.build(&source.tree, &mut |step| eprintln!("{step}"))?;
+    let built = source.build(&mut |step| eprintln!("{step}"))?;
     match args.format {
         Format::Json => output::print_json(&json!({
             "key": built.key, "release": built.release, "tree": built.tree, "library": built.library,

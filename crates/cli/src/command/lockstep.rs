@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use schedlab::kernel_tree::{Cache, Library};
+use schedlab::kernel_tree::Library;
 use schedlab::kernels::Source;
 use schedlab::lockstep::{Ended, Length, Loads, Plan, Story, identify, nearest, prepared, run, shrink};
 use serde_json::json;
@@ -25,7 +25,7 @@ pub fn run_both(args: &Lockstep) -> Result<Status, Error> {
     let loads: Loads = args.load.parse().map_err(Error::new)?;
     loads.fit(tree).map_err(Error::new)?;
     let machine = machine(&args.machine)?.topology;
-    let built = Cache::of_user()?.build(tree, &mut |step| eprintln!("{step}"))?;
+    let built = source.build(&mut |step| eprintln!("{step}"))?;
     let plan = Plan {
         library: Library::load(&built)?,
         rules,
@@ -89,7 +89,7 @@ fn as_json(release: &str, kernel: &str, plan: &Plan, ended: &Ended) -> serde_jso
 pub fn run_identify(args: &KernelIdentify) -> Result<Status, Error> {
     let source = Source::open(&args.tree).map_err(Error::new)?;
     let tree = &source.tree;
-    let built = Cache::of_user()?.build(tree, &mut |step| eprintln!("{step}"))?;
+    let built = source.build(&mut |step| eprintln!("{step}"))?;
     let begin = args.kernel.clone().unwrap_or_else(|| nearest(tree));
     let library = Library::load(&built)?;
     let found = identify(&library, &begin, args.steps, &mut |helps| eprintln!("{helps}"));
