@@ -58,7 +58,7 @@ pub struct Pair {
     pub(crate) next_tick: u64,
     pub(crate) nohz: bool,
     pub(crate) tick_stopped: Vec<bool>,
-    /// Tells the watcher that calls return.
+    /// Shows the watcher that calls return.
     pub(crate) heart: Heart,
     /// When the timers of our rules are due, ns.
     pub(crate) timers: Timers,

@@ -94,7 +94,7 @@ impl Source {
         Ok(Source { tree: tree.named(name.into()), patched })
     }
 
-    /// Builds it. `step` is told each step, and where a patch needed fuzz.
+    /// Builds it. `step` gets each step, and where a patch needed fuzz.
     ///
     /// # Errors
     /// As [`Cache::build`].
