@@ -100,6 +100,7 @@ impl Sched {
         self.update_rq_clock(cpu, now);
         self.fair_server_stop(cpu);
         self.rqs[cpu].online = false;
+        self.domains.set_online(&self.topology, &self.online());
         self.update_max_interval();
     }
 
@@ -116,6 +117,7 @@ impl Sched {
     pub fn cpu_starting(&mut self, cpu: CpuId) {
         self.update_max_interval();
         self.rqs[cpu].online = true;
+        self.domains.set_online(&self.topology, &self.online());
     }
 
     /// A CPU takes tasks again; balancing reaches it when domains are rebuilt.
@@ -360,6 +362,22 @@ mod tests {
             v5.18..v6.12: 6 ms for 5, then 4 ms for 4
             v7.2..v7.3: 5 ms for 5, then 4 ms for 4"#]]
         .assert_eq(&found);
+    }
+
+    #[test]
+    fn a_thread_that_leaves_still_keeps_its_core_busy() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2x2");
+            lab.hog("runs", 1);
+            let idle = |lab: &Lab| lab.sched.is_core_idle(CpuId(0));
+            lab.sched.cpu_deactivate(CpuId(1), lab.time());
+            lab.sched.rebuild_domains(lab.time());
+            let leaving = idle(&lab);
+            lab.sched.switch_to(CpuId(1), Curr::Idle, lab.time());
+            lab.sched.cpu_dying(CpuId(1), lab.time());
+            format!("{leaving}, then {}", idle(&lab))
+        });
+        expect!["v4.13..v7.3: false, then true"].assert_eq(&found);
     }
 
     #[test]

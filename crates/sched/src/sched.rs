@@ -180,8 +180,7 @@ impl Sched {
             rq.cpu_capacity_orig = capacity[cpu];
         }
         let in_domains = active.and(&self.topology.housekeeping());
-        let online =
-            CpuMask::of(self.rqs.len(), self.rqs.iter().filter(|(_, rq)| rq.online).map(|(cpu, _)| cpu));
+        let online = self.online();
         let counts = self.kernel.has(Feature::LeavingCounts);
         let mut online = if counts { online.and(&self.topology.housekeeping()) } else { in_domains.clone() };
         if self.kernel.has(Feature::NumaUpdate) {
@@ -192,6 +191,7 @@ impl Sched {
             online.and_with(&of_nodes);
         }
         self.domains = self.domains.rebuild(&self.topology, &self.kernel, &in_domains, &online);
+        self.domains.set_online(&self.topology, &self.online());
         self.keep_group_sums();
         self.update_sysctl();
         self.leaving.clear();
@@ -204,6 +204,11 @@ impl Sched {
     /// Kernel: update_sysctl(), kernel/sched/fair.c, v6.12.
     pub(crate) fn update_sysctl(&mut self) {
         self.scaled = Scaled::new(&self.kernel.tunables, self.nr_online());
+    }
+
+    /// The CPUs that are online, active or not.
+    pub(crate) fn online(&self) -> CpuMask {
+        CpuMask::of(self.rqs.len(), self.rqs.iter().filter(|(_, rq)| rq.online).map(|(cpu, _)| cpu))
     }
 
     /// Number of online CPUs.

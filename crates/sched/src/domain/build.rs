@@ -65,15 +65,8 @@ impl Domains {
         let capacity = capacity_orig(topology, kernel, active);
         let whole = levels(topology, kernel, online);
         let levels = levels(topology, kernel, active);
-        let mut smt = BTreeMap::new();
         // Isolated threads still count as threads of their core.
-        let counted = active.or(&topology.isolated().and(topology.online()));
-        let smt_mask = PerCpu::new(nr_cpus, |cpu| {
-            let threads = smt
-                .entry(topology.cpu(cpu).core)
-                .or_insert_with(|| Arc::new(topology.core_mask(cpu).and(&counted)));
-            if counted.contains(cpu) { threads.clone() } else { Arc::new(CpuMask::one(nr_cpus, cpu)) }
-        });
+        let smt_mask = smt_masks(topology, &active.or(&topology.isolated().and(topology.online())));
 
         let scale = PerCpu::new(nr_cpus, |cpu| u64::from(topology.cpu(cpu).capacity));
         let asymmetry = Asymmetry::new(kernel, &scale, active, &levels, again);
@@ -126,6 +119,15 @@ impl Domains {
             domains.share_by_asymmetry(active);
         }
         domains
+    }
+
+    /// Threads count for their core as long as they are online, also while a CPU leaves and domains leave it out.
+    ///
+    /// Kernel: cpu_smt_mask(), include/linux/topology.h, v6.12.
+    pub fn set_online(&mut self, topology: &Topology, online: &CpuMask) {
+        if topology.is_smt() {
+            self.smt_mask = smt_masks(topology, online);
+        }
     }
 
     /// A domain with all capacities that is not an LLC has its own shared state, unless it consists of nodes. Both kinds take
@@ -223,6 +225,18 @@ fn nr_nodes(topology: &Topology, cpus: &CpuMask) -> usize {
 
 fn no_domain(cpu: CpuId) -> Shortcuts {
     Shortcuts { llc_size: 1, llc_id: u32::from(cpu.0), share_id: u32::from(cpu.0), ..Shortcuts::default() }
+}
+
+/// The threads of each CPU's core, of those CPUs that count.
+fn smt_masks(topology: &Topology, counted: &CpuMask) -> PerCpu<Arc<CpuMask>> {
+    let mut of_core = BTreeMap::new();
+    let nr_cpus = topology.nr_cpus();
+    PerCpu::new(nr_cpus, |cpu| {
+        let threads = of_core
+            .entry(topology.cpu(cpu).core)
+            .or_insert_with(|| Arc::new(topology.core_mask(cpu).and(counted)));
+        if counted.contains(cpu) { threads.clone() } else { Arc::new(CpuMask::one(nr_cpus, cpu)) }
+    })
 }
 
 #[cfg(test)]
