@@ -57,8 +57,8 @@ pub(crate) fn catch() {
 }
 
 extern "C-unwind" fn trapped(signal: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
-    let sent = || SENT.fetch_update(Ordering::AcqRel, Ordering::Acquire, |sent| sent.checked_sub(1)).is_ok();
-    let hangs = signal == HANGS && sent();
+    let hangs = signal == HANGS
+        && SENT.fetch_update(Ordering::AcqRel, Ordering::Acquire, |sent| sent.checked_sub(1)).is_ok();
     // SAFETY: the kernel passes the context of the interrupted code.
     let at = unsafe { address(context.cast()) };
     let what = SIGNALS.iter().find(|(known, _)| *known == signal).map_or(c"a signal", |(_, what)| what);

@@ -85,10 +85,7 @@ impl Sched {
         self.leaving.push(cpu);
         self.update_rq_clock(cpu, now);
         self.set_rq_offline(cpu, now);
-        self.leaving.retain(|&other| other != cpu);
-        self.rqs[cpu].active = true;
-        self.rqs[cpu].rt_time = 0;
-        self.enable_runtime(cpu);
+        self.set_rq_online(cpu);
     }
 
     /// A CPU is offline: everything that is still queued there moves away, except kernel threads that are bound to it.
@@ -125,6 +122,11 @@ impl Sched {
     /// Kernel: sched_cpu_activate(), kernel/sched/core.c, v6.12.
     pub fn cpu_activate(&mut self, cpu: CpuId, now: Time) {
         self.offline_for_a_moment(now, None);
+        self.set_rq_online(cpu);
+    }
+
+    /// Kernel: set_rq_online(), kernel/sched/core.c, v6.12.
+    fn set_rq_online(&mut self, cpu: CpuId) {
         self.rqs[cpu].active = true;
         self.rqs[cpu].rt_time = 0;
         self.leaving.retain(|&other| other != cpu);

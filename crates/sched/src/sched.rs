@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use schedlab_topology::{CpuId, CpuMask, NodeId, PerCpu, Topology};
+use schedlab_topology::{CpuId, CpuMask, PerCpu, Topology};
 use schedlab_units::{TaskId, Time};
 
 use crate::domain::capacity_orig;
@@ -181,17 +181,17 @@ impl Sched {
         }
         let in_domains = active.and(&self.topology.housekeeping());
         let online = self.online();
-        let counts = self.kernel.has(Feature::LeavingCounts);
-        let mut online = if counts { online.and(&self.topology.housekeeping()) } else { in_domains.clone() };
+        let leaving_counts = self.kernel.has(Feature::LeavingCounts);
+        let mut counted =
+            if leaving_counts { online.and(&self.topology.housekeeping()) } else { in_domains.clone() };
         if self.kernel.has(Feature::NumaUpdate) {
             let mut of_nodes = CpuMask::new(self.rqs.len());
-            let nodes =
-                (0..self.topology.nr_nodes() as u16).map(|node| self.topology.node_mask(NodeId(node)));
-            nodes.filter(|cpus| cpus.intersects(&in_domains)).for_each(|cpus| of_nodes.or_with(cpus));
-            online.and_with(&of_nodes);
+            let nodes = self.topology.nodes().iter().filter(|cpus| cpus.intersects(&in_domains));
+            nodes.for_each(|cpus| of_nodes.or_with(cpus));
+            counted.and_with(&of_nodes);
         }
-        self.domains = self.domains.rebuild(&self.topology, &self.kernel, &in_domains, &online);
-        self.domains.set_online(&self.topology, &self.online());
+        self.domains = self.domains.rebuild(&self.topology, &self.kernel, &in_domains, &counted);
+        self.domains.set_online(&self.topology, &online);
         self.keep_group_sums();
         self.update_sysctl();
         self.leaving.clear();

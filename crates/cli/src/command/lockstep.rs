@@ -79,7 +79,8 @@ pub fn run_both(args: &Lockstep) -> Result<Status, Error> {
 fn as_json(release: &str, kernel: &str, plan: &Plan, ended: &Ended) -> serde_json::Value {
     let counts = ended.counts;
     json!({
-        "tree": release, "kernel": kernel, "machine": plan.machine.name, "tasks": plan.tasks, "seed": plan.seed, "load": plan.loads.to_string(),
+        "tree": release, "kernel": kernel, "machine": plan.machine.name, "tasks": plan.tasks,
+        "seed": plan.seed, "load": plan.loads.to_string(),
         "steps": counts.steps, "wakeups": counts.wakeups, "forks": counts.forks, "picks": counts.picks,
         "passes": counts.passes, "states": counts.states, "differ": ended.differ, "after": ended.at_work,
     })

@@ -49,6 +49,7 @@ impl Sched {
     pub fn apply_balance_marks(&mut self, decision: &BalanceDecision, now: Time) {
         self.read_clocks(decision, now);
         self.apply_overload(decision);
+        self.forget_preferences(decision);
         self.apply_marks(decision);
     }
 
@@ -86,7 +87,6 @@ impl Sched {
             let shared = &mut self.domains.shared[shared.0 as usize];
             (shared.util_avg, shared.capacity) = (util, capacity);
         }
-        self.forget_preferences(decision);
         let (cpu, examined, moved) = (decision.cpu, decision.examined, decision.moved);
         self.effects.push(Effect::Balanced { cpu, examined, moved });
         if self.keeps_balance_reasons {
