@@ -56,7 +56,7 @@ impl Sched {
             Curr::Idle => true,
             Curr::Task(task) => self.task(task).on_rq,
         };
-        if queued && rq.need_resched.full {
+        if queued && rq.switches_at_once() {
             self.rqs[cpu].skip_clock_update = true;
         }
     }

@@ -162,8 +162,7 @@ impl Sched {
     /// Kernel: hrtick_cond_restart(), kernel/sched/core.c, v7.2.
     fn hrtick_restart(&mut self, cpu: CpuId, delay: u64) {
         let rq = &mut self.rqs[cpu];
-        // The timer uses the time of day, not a clock that the scheduler was asked to leave unchanged.
-        let at = rq.clock.max(rq.called) + delay;
+        let at = rq.ktime() + delay;
         let close = |set: u64| set.abs_diff(at) <= REARM_DISTANCE;
         if self.kernel.rules.hrtick_end == HrtickEnd::Slice || !rq.hrtick.is_some_and(close) {
             rq.hrtick = Some(at);

@@ -4,15 +4,16 @@
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use schedlab_topology::CpuId;
+use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
 use crate::drawing::machine;
 use crate::{
-    Curr, Deactivate, Effect, EnqueueFlags, Kernel, MigrationCause, NewTask, Sched, Switched, TaskState,
-    TgId, Took, wf,
+    Curr, Deactivate, Effect, EnqueueFlags, Kernel, MigrationCause, NewTask, Policy, Sched, Switched,
+    TaskState, TgId, Took, wf,
 };
 
 /// A small generator, so that a failure repeats itself.
@@ -43,6 +44,8 @@ pub(crate) struct Lab {
     /// Every switch since the start.
     pub(crate) switches: Vec<(u64, CpuId, Switched)>,
     names: Vec<String>,
+    /// By CPU, its stopper once a pass has woken it, and the CPU that a task is pushed to.
+    stoppers: BTreeMap<CpuId, (TaskId, CpuId)>,
     timers: BTreeMap<(u64, Timer), ()>,
     ticking: bool,
     logged: u64,
@@ -59,6 +62,7 @@ impl Lab {
             now,
             switches: Vec::new(),
             names: Vec::new(),
+            stoppers: BTreeMap::new(),
             timers: BTreeMap::new(),
             ticking: true,
             logged: now,
@@ -166,8 +170,37 @@ impl Lab {
             let asked = |(_, rq): &(CpuId, &crate::Rq)| rq.need_resched.any();
             let Some((cpu, _)) = self.sched.rqs.iter().find(asked) else { break };
             self.schedule(cpu, Deactivate::Preempted);
+            if let Some(&(stopper, to)) = self.stoppers.get(&cpu)
+                && self.sched.rqs[cpu].curr == Curr::Task(stopper)
+            {
+                self.sched.active_balance(cpu, to, self.time());
+                self.schedule(cpu, Deactivate::Sleep(TaskState::Interruptible));
+            }
         }
         self.sched.check();
+    }
+
+    /// A pass has woken the stopper of a CPU.
+    fn wake_stopper(&mut self, cpu: CpuId, to: CpuId) {
+        let stopper = match self.stoppers.get(&cpu) {
+            Some(&(stopper, _)) => stopper,
+            None => {
+                let spec = NewTask {
+                    policy: Policy::Stop,
+                    allowed: Arc::new(CpuMask::one(self.sched.rqs.len(), cpu)),
+                    kthread: true,
+                    ..self.spec()
+                };
+                let stopper = self.sched.new_task(&spec, None, self.time());
+                self.names.push("stopper".to_owned());
+                self.sched.set_cpu(stopper, cpu);
+                stopper
+            }
+        };
+        self.stoppers.insert(cpu, (stopper, to));
+        self.sched.task_mut(stopper).state = TaskState::Running;
+        self.sched.activate(stopper, cpu, EnqueueFlags::default(), self.time());
+        self.sched.wakeup_preempt(cpu, stopper, wf::TTWU);
     }
 
     fn drain(&mut self) {
@@ -175,6 +208,10 @@ impl Lab {
             let (at, timer) = match effect {
                 Effect::RtPush { cpu } => {
                     self.sched.rto_push_irq_work(cpu, self.time());
+                    continue;
+                }
+                Effect::ActiveBalance { cpu, to, .. } => {
+                    self.wake_stopper(cpu, to);
                     continue;
                 }
                 Effect::Unthrottle { cpu } => {

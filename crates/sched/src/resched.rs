@@ -12,8 +12,7 @@ impl Sched {
     pub fn resched_curr(&mut self, cpu: CpuId, lazy: bool) {
         let rq = &mut self.rqs[cpu];
         let lazy = lazy && rq.curr != Curr::Idle;
-        // The stopper that a pass woke has requested a switch, which is set once it is queued.
-        if rq.need_resched.full || lazy && (rq.need_resched.lazy || rq.stop_asked) {
+        if rq.switches_at_once() || lazy && rq.need_resched.lazy {
             return;
         }
         if lazy {

@@ -191,6 +191,24 @@ pub struct Rq {
 }
 
 impl Rq {
+    /// Whether its current task is to be switched out at once. A stopper that a pass woke requests that when the driver
+    /// queues it, but counts from the start.
+    ///
+    /// Kernel: test_tsk_need_resched() of rq->curr.
+    #[inline]
+    pub fn switches_at_once(&self) -> bool {
+        self.need_resched.full || self.stop_asked
+    }
+
+    /// The time of day when its clock was read or the scheduler called: `clock` is behind it if schedule() was asked not
+    /// to read it.
+    ///
+    /// Kernel: ktime_get() and jiffies, as schedule() sees them.
+    #[inline]
+    pub fn ktime(&self) -> u64 {
+        self.clock.max(self.called)
+    }
+
     /// Its current task from the view of other CPUs.
     #[inline]
     pub fn curr_seen(&self) -> Curr {

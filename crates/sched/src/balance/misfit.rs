@@ -22,7 +22,7 @@ impl Sched {
         if !self.domains.asym_active {
             return;
         }
-        let now = Time(self.rqs[cpu].clock);
+        let now = Time(self.rqs[cpu].ktime());
         let misfit = task.filter(|&task| {
             self.task(task).nr_cpus_allowed > 1
                 && self.may_go_higher(task, cpu)
@@ -71,6 +71,7 @@ impl Sched {
 mod tests {
     use alloc::format;
     use alloc::sync::Arc;
+    use alloc::vec::Vec;
 
     use expect_test::expect;
     use schedlab_topology::{CpuId, CpuMask};
@@ -94,6 +95,22 @@ mod tests {
             format!("{noted:?}, then {}", drawn.sched.rqs[CpuId(0)].misfit_task_load)
         };
         expect!["v4.13..v7.3: [1023, 0], then 0"].assert_eq(&by_kernel("", noted));
+    }
+
+    #[test]
+    fn its_load_is_that_of_the_jiffy_even_if_the_clock_is_left_alone() {
+        let mut drawn = draw("v6.12", "1x1x4:capacity=0-1/446 | 0[a*]");
+        let a = drawn.task("a");
+        drawn.sched.task_mut(a).se.avg.util_avg = 400;
+        let mut loads = Vec::new();
+        for (load_avg, called) in [(1000, 0), (500, 0), (500, drawn.sched.tick_ns())] {
+            drawn.sched.task_mut(a).se.avg.load_avg = load_avg;
+            drawn.sched.cfs_rqs[0].avg.load_avg = load_avg;
+            drawn.sched.rqs[CpuId(0)].called = NOW.0 + called;
+            drawn.sched.update_misfit_status(CpuId(0), Some(a));
+            loads.push(drawn.sched.cfs_rqs[0].h_load.get());
+        }
+        assert_eq!(loads, [1000, 1000, 500]);
     }
 
     #[test]

@@ -25,8 +25,7 @@ impl Sched {
             return;
         }
         let after = zero_lag as u64;
-        // The timer is set from now on, not from a clock that schedule() was asked not to read.
-        let at = self.rqs[cpu].clock.max(self.rqs[cpu].called) + after;
+        let at = self.rqs[cpu].ktime() + after;
         let entry = self.task_mut(task);
         (entry.dl_non_contending, entry.dl_inactive_at) = (true, Some(at));
         self.effects.push(Effect::StartDlInactiveTimer { task, after });

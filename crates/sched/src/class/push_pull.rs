@@ -96,7 +96,7 @@ impl Sched {
     fn waits_behind_class(&self, cpu: CpuId, task: TaskId) -> bool {
         let rq = &self.rqs[cpu];
         let Curr::Task(curr) = rq.curr else { return false };
-        if curr == task || rq.need_resched.full || self.task(task).nr_cpus_allowed < 2 {
+        if curr == task || rq.switches_at_once() || self.task(task).nr_cpus_allowed < 2 {
             return false;
         }
         let (bound, curr_class) = (self.task(curr).nr_cpus_allowed < 2, self.class_of(curr));

@@ -213,7 +213,7 @@ impl Sched {
             self.rt_period_active = true;
             // The timer expires at once, unless the period that it was moved to when it last expired is not over.
             let rq = &self.rqs[cpu];
-            let at = self.rt_period_expires.max(rq.clock.max(rq.called) + 1);
+            let at = self.rt_period_expires.max(rq.ktime() + 1);
             self.rt_period_expires = at;
             self.effects.push(Effect::StartRtPeriodTimer { at });
         }

@@ -85,25 +85,25 @@ mod tests {
         assert!(lab.sched.rqs[CpuId(1)].need_resched.lazy);
     }
 
-    /// A fair task arrives after a pass has woken the stopper, which preempts the running task anyway.
+    /// A fair task arrives after a pass has woken the stopper, which preempts the running task anyway. So the task does
+    /// not become the next buddy.
     #[test]
-    fn a_task_that_arrives_behind_a_stopper_is_compared_with_the_running_one_up_to_v6_12() {
+    fn a_task_that_arrives_behind_a_stopper_is_not_compared_with_the_running_one() {
         let found = by_kernel("", |kernel| {
             let mut lab = Lab::new(kernel, "1x1x2").without_ticks();
             lab.hog("runs", 1);
             lab.sched.stopper_asked(CpuId(0), CpuId(1));
-            lab.sched.rqs[CpuId(1)].need_resched = crate::NeedResched::default();
             lab.now += MS;
             let (now, spec) = (lab.time(), lab.spec());
             let task = lab.sched.new_task(&spec, None, now);
             lab.sched.set_cpu(task, CpuId(1));
             lab.sched.activate(task, CpuId(1), crate::EnqueueFlags::default(), now);
             let reason = lab.sched.wakeup_preempt(CpuId(1), task, crate::wf::TTWU).reason;
-            format!("{}", reason != crate::Reason::KeepClass)
+            format!("{reason:?}, {:?}", lab.sched.cfs_rqs[1].next)
         });
         expect![[r#"
-            v4.13..v6.12: true
-            v7.2..v7.3: false"#]]
+            v4.13..v6.12: KeepPending, None
+            v7.2..v7.3: KeepClass, None"#]]
         .assert_eq(&found);
     }
 }

@@ -362,6 +362,22 @@ mod tests {
     }
 
     #[test]
+    fn in_v5_10_the_level_of_one_node_is_the_first_that_sees_the_larger_cpus_of_another() {
+        // Node 0 has two small CPUs left. The domain below a level with CPUs of different capacity does not spread.
+        let topology = machine("2x3x2:capacity=0-2/300");
+        let spreads = ["v5.10", "v5.18"].map(|kernel| {
+            let (kernel, all) = (Kernel::parse(kernel).unwrap(), topology.in_domains());
+            let left = CpuMask::of(12, [0, 2, 6, 7, 8, 9, 10, 11].map(CpuId));
+            let domains = Domains::build(&topology, &kernel, &all).rebuild(&topology, &kernel, &left, &left);
+            let spreads =
+                |(_, sd): (_, &crate::SchedDomain)| (sd.name, sd.flags.has(SdFlags::PREFER_SIBLING));
+            domains.walk(CpuId(0)).map(spreads).collect::<Vec<_>>()
+        });
+        let expected = [[("DIE", false), ("NUMA", false)], [("DIE", true), ("NUMA", false)]];
+        assert_eq!(spreads, expected.map(Vec::from));
+    }
+
+    #[test]
     fn only_the_local_group_of_nodes_takes_the_flags_of_what_replaced_its_domain() {
         let prefers = by_kernel("", |kernel| {
             let topology = machine("2x1x4:capacity=0-3/600");

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use schedlab_topology::{CpuId, CpuMask, PerCpu};
 
 use super::levels::Level;
-use super::{Ring, SchedDomain, SdFlags};
+use super::{DomainLevel, Ring, SchedDomain, SdFlags};
 use crate::{AsymDomains, DomainFlags, Feature, Kernel, PreferSibling, WakeCap};
 
 /// A domain of `cpu` on a level, not yet linked and without groups.
@@ -126,7 +126,8 @@ impl Asymmetry {
         // The last level on which some CPU first sees a larger one. Levels of nodes all look like the node itself
         // here: the kernel has not yet set which of them is meant.
         let mut level = None;
-        let nodes = levels.iter().position(|rung| rung.flags.has(SdFlags::NUMA));
+        let nodes =
+            levels.iter().position(|rung| matches!(rung.level, DomainLevel::Node | DomainLevel::Numa));
         let nodes = nodes.filter(|_| again && kernel.has(Feature::AsymAbove));
         for cpu in active.iter() {
             let mut largest = capacity[cpu];

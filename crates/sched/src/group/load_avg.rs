@@ -28,9 +28,8 @@ impl Sched {
             return;
         }
         let rq = &self.rqs[queue.cpu];
-        // The clock of the run queue is behind that of the CPU if schedule() was asked not to read it.
         let clock = match self.kernel.rules.tg_load_clock {
-            TgLoadClock::CpuClock => rq.clock.max(rq.called),
+            TgLoadClock::CpuClock => rq.ktime(),
             TgLoadClock::RqClock => rq.clock,
         };
         let now = clock + PELT_EPOCH;

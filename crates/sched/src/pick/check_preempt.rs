@@ -207,7 +207,7 @@ impl Sched {
             Class::Fair => {}
             Class::Rt if self.rt_preempts(cpu, task) => return Ok(self.full(Reason::PreemptClass, false)),
             Class::Dl if self.dl_preempts(cpu, task) => return Ok(self.full(Reason::PreemptClass, false)),
-            Class::Rt | Class::Dl if !rq.need_resched.full && self.makes_room_for(cpu, task, curr) => {
+            Class::Rt | Class::Dl if !rq.switches_at_once() && self.makes_room_for(cpu, task, curr) => {
                 let then = Then { first: (class == Class::Rt).then_some(task), ..Then::default() };
                 return Ok(self.full(Reason::PreemptEqual, false).with(then));
             }
@@ -218,7 +218,7 @@ impl Sched {
         }
         let asks_again = self.kernel.rules.wakeup_preempt == WakeupPreempt::PickOrCancel
             && self.kernel.has(Feature::PreemptShort);
-        if rq.need_resched.full && !asks_again {
+        if rq.switches_at_once() && !asks_again {
             return Ok(keep(Reason::KeepPending));
         }
         self.preempt_by_policy(cpu, task, curr)
