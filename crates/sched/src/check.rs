@@ -51,7 +51,7 @@ pub const INVARIANTS: &[Invariant] = &[
     Invariant { sentence: "what runs is current on all levels, and nothing else is", violation: current },
     Invariant { sentence: "a task runs on one CPU, its own", violation: one_cpu },
     Invariant {
-        sentence: "a queued task that waits may use its CPU, unless a stopper has work there or it was a deadline task",
+        sentence: "a queued task that waits may use its CPU, unless a stopper has work there or all of its CPUs were offline",
         violation: affinity,
     },
     Invariant { sentence: "a queue with entities that may run has its averages aged", violation: leaf_list },
@@ -283,8 +283,8 @@ fn one_cpu(sched: &Sched) -> Option<String> {
 fn affinity(sched: &Sched) -> Option<String> {
     let waits = |task: TaskId| {
         let entry = sched.task(task);
-        // A stopper that has work may be about to move it. A deadline task goes anywhere if all of its CPUs are offline.
-        let elsewhere = sched.rqs[entry.cpu].stop.is_some() || entry.dl_deadline != 0;
+        // A stopper that has work may be about to move it.
+        let elsewhere = sched.rqs[entry.cpu].stop.is_some() || sched.out_of_place.contains(&task);
         entry.on_rq && sched.rqs[entry.cpu].curr != Curr::Task(task) && !elsewhere
     };
     (0..sched.tasks.len() as u32).map(TaskId).filter(|&task| waits(task)).find_map(|task| {

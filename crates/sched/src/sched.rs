@@ -65,6 +65,8 @@ pub struct Sched {
     pub max_load_balance_interval: u64,
     /// CPUs that are no longer active but still in domains.
     pub leaving: Vec<CpuId>,
+    /// Tasks that the kernel put on a CPU that they may not use, as all of theirs were offline.
+    pub out_of_place: Vec<TaskId>,
     /// v7.2: processes and where they run.
     pub sched_cache: SchedCache,
     pub(crate) group_sums: Option<GroupSums>,
@@ -149,6 +151,7 @@ impl Sched {
             nohz_balancing: None,
             max_load_balance_interval: max_load_balance_interval(kernel, active.weight() - 1),
             leaving: Vec::new(),
+            out_of_place: Vec::new(),
             sched_cache: SchedCache::default(),
             group_sums: None,
             balance_log: None,

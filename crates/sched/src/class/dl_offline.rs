@@ -21,9 +21,12 @@ impl Sched {
             }
             to
         } else {
-            let first = |cpus: &CpuMask| cpus.iter().find(|&cpu| self.rqs[cpu].active);
-            let any = || first(&CpuMask::all(self.rqs.len())).expect("some CPU is active");
-            first(&self.task(task).allowed).unwrap_or_else(any)
+            let rqs = &self.rqs;
+            let first = |cpus: &CpuMask| cpus.iter().find(|&cpu| rqs[cpu].active);
+            first(&self.task(task).allowed).unwrap_or_else(|| {
+                self.out_of_place.push(task);
+                first(&CpuMask::all(self.rqs.len())).expect("some CPU is active")
+            })
         };
         self.set_task_cpu(task, to, MigrationCause::Affinity, now);
         self.update_rq_clock(to, now);
