@@ -49,7 +49,7 @@ pub struct Prices {
 }
 
 /// Words of state, as in `lab.h`.
-pub(crate) const WORDS: usize = 46;
+pub(crate) const WORDS: usize = 47;
 /// Lines of atomics that a library distinguishes, as in `lab.h`.
 pub const ATOMICS: usize = 1024;
 /// Words of a mask of CPUs: 512 of them.

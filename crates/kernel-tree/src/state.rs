@@ -46,7 +46,7 @@ states! {
         util_sum, removed, removed_load, misfit_task_load, h_nr_queued, vruntime_sum, next,
         nr_pref_llc_running, llc_counts, cpu_epoch, cpu_epoch_next, cpu_runtime,
         util_est, server_state, server_runtime, server_deadline, server_timer, random,
-        hrtick_place, server_place,
+        hrtick_place, server_place, on_list,
     }
     /// A domain of a CPU. `groups` counts them; what follows is of the local group.
     DomainState {
@@ -61,7 +61,7 @@ states! {
         period_at, on_list, h_load, load_sum, util_sum, queue_load_sum, queue_util_sum, load_avg_contrib, propagate,
         prop_runnable_sum, removed, removed_load, throttle_count, h_nr_queued, pool,
         period_timer_place, slack_timer_place, last_update_tg_load_avg, list_at, zero_vruntime, vruntime_sum, next,
-        queue_last_update_time, queue_min_slice,
+        queue_last_update_time, queue_min_slice, tg_runnable_avg, runnable_avg_contrib,
     }
     /// From 7.2 on: what a process knows about the caches where it runs, and how long it ran on one CPU. `cpu` is one
     /// more than the CPU that it prefers, 0 without one.

@@ -166,6 +166,7 @@ impl Pair {
             ("cfs removed.load_avg", theirs.removed_load, cfs.removed.load_avg),
             ("misfit_task_load", theirs.misfit_task_load, rq.misfit_task_load),
             ("h_nr_queued", theirs.h_nr_queued, u64::from(cfs.h_nr_queued)),
+            ("on_list", theirs.on_list, u64::from(cfs.on_list)),
             ("vruntime of next", theirs.next, cfs.next.map_or(0, |next| self.sched.se(next).vruntime)),
             ("cfs util_est", theirs.util_est, u64::from(rq.util_est_enqueued)),
             ("last_h_load_update", theirs.last_h_load_update, cfs.last_h_load_update.get()),
@@ -362,14 +363,21 @@ impl Pair {
             true => queue.timeline.min_slice().unwrap_or(0),
             false => theirs.queue_min_slice,
         };
+        let concur = self.sched.kernel.has(Feature::ConcurShares);
+        if concur {
+            let contrib = queue.tg_runnable_avg_contrib;
+            same!(all, of, ("tg_runnable_avg_contrib", theirs.runnable_avg_contrib, contrib));
+        }
         if cpu == CpuId(0) {
             let of = || format!("group {number}");
+            let runnable = if concur { tg.runnable_avg as u64 } else { 0 };
             let load = tg.load_avg.iter().sum::<i64>() as u64;
             same!(
                 all,
                 of,
                 ("cfs_bandwidth.runtime", theirs.pool, tg.bandwidth.runtime),
                 ("load_avg", theirs.tg_load_avg, load),
+                ("runnable_avg", theirs.tg_runnable_avg, runnable),
             );
         }
         same!(

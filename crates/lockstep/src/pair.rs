@@ -88,8 +88,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Takes a kernel that has just booted. State that only its boot determines is copied: its clocks, and two words of
-    /// each LLC that start with whatever its memory contained.
+    /// Takes a kernel that has just booted. State that only its boot determines is copied: its clocks, which queues are to be
+    /// aged as stoppers were made there, and two words of each LLC that start with whatever its memory contained.
     ///
     /// Our rules must be `prepared` with the settings of the library.
     pub fn new(
@@ -112,6 +112,9 @@ impl Pair {
             rq.clock_task = booted.clock_task;
             rq.clock_pelt = booted.clock_pelt;
             sched.cfs_rqs[cpu.index()].last_h_load_update.set(booted.last_h_load_update);
+            if booted.on_list != 0 {
+                sched.list_add_leaf_cfs_rq(sched.root_cfs_id(cpu));
+            }
             kernel.seed_cpu(cpu, sched.rqs[cpu].random);
             sched.begin_epoch(cpu, booted.cpu_epoch, booted.cpu_epoch_next, booted.cpu_runtime);
             begin_as(&mut sched, cpu, &booted);

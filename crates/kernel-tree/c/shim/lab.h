@@ -78,7 +78,7 @@ int lab_nr_running(int cpu);
 lab_u64 lab_switches(void);
 
 /* State for comparisons: see state.c for what stands where. */
-enum { LAB_TASK_WORDS = 32, LAB_CPU_WORDS = 46, LAB_DOMAIN_WORDS = 16, LAB_GROUP_WORDS = 44, LAB_PROCESS_WORDS = 6 };
+enum { LAB_TASK_WORDS = 32, LAB_CPU_WORDS = 47, LAB_DOMAIN_WORDS = 16, LAB_GROUP_WORDS = 44, LAB_PROCESS_WORDS = 6 };
 void lab_state_task(int task, lab_u64 *out);
 void lab_state_cpu(int cpu, lab_u64 *out);
 int lab_state_domain(int cpu, int level, lab_u64 *out, unsigned long *span); /* 0: there is none; groups are counted with a span only */

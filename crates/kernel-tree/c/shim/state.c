@@ -119,7 +119,7 @@ enum { C_NR_RUNNING, C_CLOCK, C_CLOCK_TASK, C_CLOCK_PELT, C_AVG_IDLE, C_IDLE_STA
        C_UTIL_SUM, C_REMOVED, C_REMOVED_LOAD, C_MISFIT, C_H_NR, C_SUM, C_NEXT,
        C_NR_PREF_LLC_RUNNING, C_LLC_COUNTS, C_EPOCH, C_EPOCH_NEXT, C_EPOCH_RUNTIME, C_UTIL_EST,
        C_SERVER_STATE, C_SERVER_RUNTIME, C_SERVER_DEADLINE, C_SERVER_TIMER, C_RANDOM, C_HRTICK_PLACE,
-       C_SERVER_PLACE };
+       C_SERVER_PLACE, C_ON_LIST };
 
 /* Of the timers of a fair server the first counts. */
 static inline void server_timer(struct hrtimer *timer, u64 *o)
@@ -187,6 +187,7 @@ void lab_state_cpu(int cpu, u64 *o)
 	o[C_MISFIT] = rq->misfit_task_load;
 	o[C_H_NR] = h_nr(&rq->cfs);
 	o[C_SUM] = vruntime_sum(&rq->cfs);
+	o[C_ON_LIST] = rq->cfs.on_list;
 	o[C_NEXT] = rq->cfs.next ? rq->cfs.next->vruntime : 0;
 	if (hrtimer_is_queued(&rq->hrtick_timer))
 		o[C_HRTICK] = hrtimer_get_expires(&rq->hrtick_timer);
@@ -264,7 +265,8 @@ enum { G_ON_RQ, G_WEIGHT, G_VRUNTIME, G_LOAD_AVG, G_UTIL_AVG, G_Q_WEIGHT, G_Q_LO
        G_VLAG, G_DELAYED, G_REL_DEADLINE, G_SLICE, G_THROTTLED, G_RUNTIME, G_PERIOD_AT,
        G_ON_LIST, G_H_LOAD, G_LOAD_SUM, G_UTIL_SUM, G_Q_LOAD_SUM, G_Q_UTIL_SUM, G_CONTRIB, G_PROPAGATE, G_PROP_SUM, G_REMOVED,
        G_REMOVED_LOAD, G_THROTTLE_COUNT, G_H_NR, G_POOL, G_PERIOD_PLACE, G_SLACK_PLACE,
-       G_TG_LOAD_AT, G_LIST_AT, G_ZERO, G_SUM, G_NEXT, G_Q_LAST_UPDATE, G_Q_MIN_SLICE };
+       G_TG_LOAD_AT, G_LIST_AT, G_ZERO, G_SUM, G_NEXT, G_Q_LAST_UPDATE, G_Q_MIN_SLICE,
+       G_TG_RUNNABLE, G_RUNNABLE_CONTRIB };
 
 /* Its place among the queues whose averages are updated, from 1; 0 if it is not among them. */
 static int list_at(struct cfs_rq *q)
@@ -324,6 +326,10 @@ void lab_state_group(int group, int cpu, u64 *o)
 	o[G_Q_UTIL_SUM] = q->avg.util_sum;
 	o[G_Q_LAST_UPDATE] = q->avg.last_update_time;
 	o[G_CONTRIB] = q->tg_load_avg_contrib;
+#if AT_LEAST(7, 3)
+	o[G_TG_RUNNABLE] = atomic_long_read(&tg->runnable_avg);
+	o[G_RUNNABLE_CONTRIB] = q->tg_runnable_avg_contrib;
+#endif
 	o[G_PROPAGATE] = q->propagate;
 	o[G_PROP_SUM] = q->prop_runnable_sum;
 	o[G_REMOVED] = q->removed.nr;

@@ -37,7 +37,7 @@ impl Sched {
             return group.shares;
         }
         let tasks = (group.runnable_avg >> 10).max(1) as usize;
-        let cpus = self.rqs.iter().filter(|(_, rq)| rq.active).take(tasks).count();
+        let cpus = self.rqs.iter().filter(|(_, rq)| rq.online).take(tasks).count();
         group.shares * cpus.max(1) as u64
     }
 
@@ -154,8 +154,10 @@ mod tests {
             let tg = sched.new_group(TgId::ROOT, 1_048_576, CpuId(0), NOW);
             let (cfs, _) = sched.made_on_cpu(tg, CpuId(0));
             for cpu in 0..offline {
-                sched.rqs[CpuId::from(3 - cpu)].active = false;
+                sched.rqs[CpuId::from(3 - cpu)].online = false;
             }
+            // One that is leaving counts until it is offline.
+            sched.rqs[CpuId(0)].active = false;
             sched.tgs[tg.0 as usize].load_avg[0] = 4096;
             sched.tgs[tg.0 as usize].runnable_avg = runnable;
             sched.cfs_mut(cfs).load.weight = 1_048_576;
