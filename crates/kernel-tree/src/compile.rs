@@ -104,6 +104,7 @@ fn plain_flags(build: &Build<'_>) -> Vec<String> {
     }
     // Stable kernels backport changes, so the tree's content is checked instead of its version.
     for (name, file, word) in [
+        ("LAB_SET_CPUS_ALLOWED_FORCE", "include/linux/sched.h", "set_cpus_allowed_force"),
         ("LAB_SCHED_CGROUP_FORK", "include/linux/sched/task.h", "sched_cgroup_fork"),
         ("LAB_SERVER_IDLE", "include/linux/sched.h", "dl_defer_idle"),
         ("LAB_ZERO_VRUNTIME", "kernel/sched/sched.h", "zero_vruntime"),

@@ -202,6 +202,11 @@ impl Kernel {
         self.raw.lab_per_cpu(task.0 as c_int, cpu.map_or(-1, |cpu| self.at(cpu)));
     }
 
+    /// The kernel binds a sleeping thread of its own to a CPU, as with `kthread_bind()` and `kthread_set_per_cpu()`.
+    pub fn bind(&mut self, task: KernelTask, cpu: CpuId) {
+        self.raw.lab_bind(task.0 as c_int, self.at(cpu));
+    }
+
     /// The task is on its way out: `PF_EXITING`.
     pub fn exiting(&mut self, task: KernelTask) {
         self.raw.lab_exiting(task.0 as c_int);

@@ -124,6 +124,7 @@ functions! {
     lab_join_process: fn(task: c_int, process: c_int);
     lab_sched_cache: fn(on: c_int) -> c_int;
     lab_exiting: fn(task: c_int);
+    lab_bind: fn(task: c_int, cpu: c_int);
     lab_per_cpu: fn(task: c_int, cpu: c_int);
     lab_nice: fn(cpu: c_int, task: c_int, nice: c_int);
     lab_forget_average: fn(task: c_int);

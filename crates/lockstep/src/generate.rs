@@ -122,10 +122,13 @@ impl Generator {
             }
             return Some(Operation::Affinity { cpu, task, mask: CpuMask::of(nr_cpus, cpus) });
         }
-        // A kernel thread of one CPU: what it wakes there may stay. It could not follow its CPU offline.
-        if !self.loads.has("hotplug") && meant(random, "kthread", 60) && pair.is_kthread(task) {
-            let mask = CpuMask::of(nr_cpus, [CpuId::from(random.below(nr_cpus as u64) as usize)]);
-            return Some(Operation::Affinity { cpu, task, mask });
+        // A kernel thread of one CPU: what it wakes there may stay.
+        if meant(random, "kthread", 30) && pair.is_kthread(task) {
+            let to = CpuId::from(random.below(nr_cpus as u64) as usize);
+            if random.once_in(2) {
+                return Some(Operation::Bind { task, cpu: to });
+            }
+            return Some(Operation::Affinity { cpu, task, mask: CpuMask::of(nr_cpus, [to]) });
         }
         if meant(random, "yield", 30) {
             return Some(Operation::Yield { cpu });

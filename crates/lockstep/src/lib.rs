@@ -6,6 +6,7 @@
 
 mod compare;
 mod generate;
+mod hotplug;
 mod identify;
 mod load;
 mod nearest;

@@ -43,6 +43,9 @@ pub enum Operation {
     Policy { cpu: CpuId, task: usize, policy: Policy },
     /// The CPUs that a task may use change.
     Affinity { cpu: CpuId, task: usize, mask: CpuMask },
+    /// The kernel binds a sleeping thread of its own to a CPU. Such a thread stays there if the CPU leaves, and sleeps while it
+    /// is offline.
+    Bind { task: usize, cpu: CpuId },
     /// A new group below another; `None` is the root. The shares are as in `cpu.shares`.
     Group { cpu: CpuId, parent: Option<usize>, shares: u64 },
     /// The shares of a group change.
@@ -87,6 +90,7 @@ impl Operation {
             | Operation::Steal { cpu, .. }
             | Operation::Move { cpu, .. } => Some(cpu),
             Operation::Pass(_)
+            | Operation::Bind { .. }
             | Operation::Shares { .. }
             | Operation::Quota { .. }
             | Operation::IdleGroup { .. }
@@ -135,6 +139,7 @@ impl fmt::Display for Operation {
                 let cpus: Vec<String> = mask.iter().map(|cpu| cpu.0.to_string()).collect();
                 write!(f, "CPU {} lets t{task} use CPUs {}", cpu.0, cpus.join(","))
             }
+            Operation::Bind { task, cpu } => write!(f, "the kernel binds t{task} to CPU {}", cpu.0),
             Operation::Group { parent, shares, .. } => {
                 write!(f, "a group of {shares} shares is made below {}", group(parent))
             }

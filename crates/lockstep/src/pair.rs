@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use schedlab_kernel_tree::{CpuState, GroupId, Heart, Kernel, KernelTask, WakeFlag};
+use schedlab_kernel_tree::{GroupId, Heart, Kernel, KernelTask, WakeFlag};
 use schedlab_sched::{
     AvgReference, Curr, Deactivate, FairPolicy, Feature, MigrationCause, NewTask, Policy, Sched, TaskState,
     TgId, Took, WakePath, Wakeup,
@@ -12,6 +12,7 @@ use schedlab_topology::{CpuId, CpuMask, Topology};
 use schedlab_units::{TaskId, Time};
 use serde::Serialize;
 
+use crate::hotplug::begin_as;
 use crate::settle::StopperWork;
 use crate::timers::Timers;
 use crate::{Difference, Operation};
@@ -270,6 +271,7 @@ impl Pair {
                 true
             }
             Operation::Affinity { cpu, task, mask } => self.lives(*task) && self.affinity(*cpu, *task, mask),
+            Operation::Bind { task, cpu } => self.lives(*task) && self.bind(*task, *cpu),
             Operation::Group { cpu, parent, shares } => {
                 let above = parent.map(|parent| self.groups.get(parent).copied());
                 match above {
@@ -425,6 +427,11 @@ impl Pair {
         if self.sched.task(ours).state != TaskState::Interruptible {
             return false;
         }
+        // A thread of a CPU that is offline is parked.
+        let entry = self.sched.task(ours);
+        if entry.kthread_is_per_cpu() && entry.allowed.iter().all(|cpu| self.offline[cpu.index()]) {
+            return false;
+        }
         let waker = self.sched.rqs[cpu].curr.task();
         self.sched.sync_wakee(ours);
         let (sync, current_cpu) = (flag == WakeFlag::Sync, flag == WakeFlag::CurrentCpu);
@@ -467,71 +474,6 @@ impl Pair {
         }
         self.kernel.exit_to_user(cpu);
         self.sched.exit_to_user(task, self.time());
-        true
-    }
-
-    /// A CPU begins to leave. The first CPU stays.
-    fn go_offline(&mut self, cpu: CpuId) -> bool {
-        if cpu.0 == 0 || self.offline[cpu.index()] {
-            return false;
-        }
-        if self.kernel.offline(cpu).is_err() {
-            // The clock shows whether the run queue was offline when the kernel found that.
-            if self.kernel.cpu_state(cpu).clock == self.now {
-                self.sched.cpu_stays(cpu, self.time());
-            }
-            return true;
-        }
-        self.sched.cpu_deactivate(cpu, self.time());
-        self.rebuild_domains();
-        if self.sched.rqs[cpu].curr != Curr::Idle && self.sched.kernel.has(Feature::BalancePush) {
-            self.sched.rqs[cpu].need_resched.full = true;
-        }
-        self.leaving[cpu.index()] = true;
-        true
-    }
-
-    /// The stopper of a CPU that is leaving takes it down, once the CPU has pushed away what it had to run. Up to 5.10 that
-    /// is then moved.
-    pub(crate) fn take_down(&mut self, cpu: CpuId) -> bool {
-        if !self.leaving[cpu.index()] {
-            return false;
-        }
-        let rq = &self.sched.rqs[cpu];
-        let empty = rq.curr == Curr::Idle && rq.nr_running == 0;
-        if !empty && self.sched.kernel.has(Feature::BalancePush) {
-            return false;
-        }
-        self.leaving[cpu.index()] = false;
-        self.kernel.take_down(cpu);
-        self.ask_stopper(cpu, cpu, StopperWork::Die, true);
-        self.after(format_args!("CPU {} is empty", cpu.0));
-        true
-    }
-
-    fn rebuild_domains(&mut self) {
-        self.sched.rebuild_domains(self.time());
-        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
-            begin_as(&mut self.sched, cpu, &self.kernel.cpu_state(cpu));
-        }
-    }
-
-    fn come_online(&mut self, cpu: CpuId) -> bool {
-        if !self.offline[cpu.index()] {
-            return false;
-        }
-        self.kernel.starting(cpu);
-        self.kernel.activate(cpu);
-        self.offline[cpu.index()] = false;
-        self.tick_stopped[cpu.index()] = false;
-        self.kernel.nohz_exit(cpu);
-        // Timers of its fair server may have read its clock.
-        let state = self.kernel.cpu_state(cpu);
-        let rq = &mut self.sched.rqs[cpu];
-        (rq.clock, rq.clock_task, rq.clock_pelt) = (state.clock, state.clock_task, state.clock_pelt);
-        self.sched.cpu_starting(cpu);
-        self.sched.cpu_activate(cpu, self.time());
-        self.rebuild_domains();
         true
     }
 
@@ -580,12 +522,26 @@ impl Pair {
         true
     }
 
+    /// Binds a kernel thread that sleeps.
+    fn bind(&mut self, task: usize, cpu: CpuId) -> bool {
+        let (ours, theirs) = self.tasks[task];
+        let entry = self.sched.task(ours);
+        if !entry.kthread || entry.on_rq || entry.state != TaskState::Interruptible || !entry.policy.is_fair()
+        {
+            return false;
+        }
+        self.kernel.bind(theirs, cpu);
+        self.sched.kthread_bind(ours, cpu, self.time());
+        true
+    }
+
     /// Changes the CPUs that a task may use. The stopper moves a task that runs.
     fn affinity(&mut self, by: CpuId, task: usize, mask: &CpuMask) -> bool {
         let (ours, theirs) = self.tasks[task];
         // A call that changes nothing, or is refused, is skipped: up to 6.12 the kernel reads a clock in it.
         let none = mask.iter().all(|cpu| self.offline[cpu.index()]);
-        if none || *self.sched.task(ours).allowed == *mask {
+        let entry = self.sched.task(ours);
+        if none || !entry.bound_by_user || *entry.allowed == *mask {
             return false;
         }
         let Ok(moves) = self.kernel.affinity_of(by, theirs, mask) else {
@@ -653,18 +609,6 @@ impl Pair {
             let text = format!("{:.6} {}", self.now as f64 / 1e9, what());
             told.push(text);
         }
-    }
-}
-
-/// Two words of each new LLC, and of a domain with all capacities, that start with whatever their memory contained. In
-/// 7.2 it contains a flag: `nr_idle_scan` and the flag by which a domain claims it are a union.
-fn begin_as(sched: &mut Sched, cpu: CpuId, state: &CpuState) {
-    let cut = &sched.domains.per_cpu[cpu];
-    let asym = cut.asym_shared().map(|shared| (shared, state.balance_idle_scan));
-    for (shared, scan) in cut.llc_shared.map(|shared| (shared, state.nr_idle_scan)).into_iter().chain(asym) {
-        let shared = &mut sched.domains.shared[shared.0 as usize];
-        shared.nr_idle_scan = scan as _;
-        shared.has_idle_cores = state.has_idle_cores != 0;
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use schedlab_topology::{CpuId, CpuMask};
 use schedlab_units::{TaskId, Time};
 
-use crate::{AnyCpu, Curr, DequeueFlags, EnqueueFlags, MigrationCause, Sched};
+use crate::{AnyCpu, Curr, DequeueFlags, EnqueueFlags, Feature, MigrationCause, Sched};
 
 impl Sched {
     /// Sets the CPUs that a task may use, at the request of the task running on `by`. A task that is queued on another
@@ -52,6 +52,27 @@ impl Sched {
     /// Kernel: do_set_cpus_allowed(), kernel/sched/core.c, v6.12.
     pub fn do_set_cpus_allowed(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time) {
         self.change_task(task, false, now, |sched| sched.set_cpus_allowed_common(task, allowed));
+    }
+
+    /// Sets the CPUs that a task may use without asking whether it may run on one of them.
+    ///
+    /// Kernel: set_cpus_allowed_force(), kernel/sched/core.c, v7.2; do_set_cpus_allowed(), v6.12.
+    pub(crate) fn set_cpus_allowed_force(&mut self, task: TaskId, allowed: Arc<CpuMask>, now: Time) {
+        if self.task(task).on_rq {
+            return self.do_set_cpus_allowed(task, allowed, now);
+        }
+        if self.kernel.has(Feature::FallbackReadsClock) {
+            self.update_rq_clock(self.task(task).cpu, now);
+        }
+        self.set_cpus_allowed_common(task, allowed);
+    }
+
+    /// The kernel binds a sleeping thread of its own to a CPU, which no user changes from then on.
+    ///
+    /// Kernel: kthread_bind(), kernel/kthread.c, v6.12.
+    pub fn kthread_bind(&mut self, task: TaskId, cpu: CpuId, now: Time) {
+        self.set_cpus_allowed_force(task, Arc::new(CpuMask::one(self.rqs.len(), cpu)), now);
+        self.task_mut(task).bound_by_user = false;
     }
 
     /// Kernel: set_cpus_allowed_common(), kernel/sched/core.c, v6.12.

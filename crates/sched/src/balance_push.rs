@@ -96,15 +96,7 @@ impl Sched {
         if self.task(task).allowed.contains(to) {
             return;
         }
-        let all = Arc::new(CpuMask::all(self.rqs.len()));
-        if self.task(task).on_rq {
-            self.do_set_cpus_allowed(task, all, now);
-        } else {
-            if self.kernel.has(Feature::FallbackReadsClock) {
-                self.update_rq_clock(self.task(task).cpu, now);
-            }
-            self.set_cpus_allowed_common(task, all);
-        }
+        self.set_cpus_allowed_force(task, Arc::new(CpuMask::all(self.rqs.len())), now);
     }
 }
 

@@ -93,7 +93,6 @@ impl Sched {
     /// Kernel: sched_cpu_dying(), migrate_tasks(), kernel/sched/core.c, v5.5, v6.12.
     pub fn cpu_dying(&mut self, cpu: CpuId, now: Time) {
         self.move_tasks_away(cpu, now);
-        self.clear_tg_offline_cfs_rqs(cpu);
         self.update_rq_clock(cpu, now);
         self.fair_server_stop(cpu);
         self.rqs[cpu].online = false;
@@ -287,6 +286,47 @@ mod tests {
             v4.13..v6.12: [None, None], then [Some(1), Some(0)]
             v7.2..v7.3: [None, None], then [Some(0), Some(1)]"#]]
         .assert_eq(&found);
+    }
+
+    /// Threads of CPU 1 that its user and the kernel bound there are woken while it leaves.
+    #[test]
+    fn a_thread_that_the_kernel_bound_stays_on_a_cpu_that_leaves() {
+        let found = by_kernel("", |kernel| {
+            let mut lab = Lab::new(kernel, "1x1x2");
+            let waker = lab.hog("waker", 0);
+            let threads = ["by the user", "by the kernel"].map(|name| {
+                let thread = lab.fork(name, 1, NewTask { kthread: true, ..lab.spec() });
+                lab.sched.task_mut(thread).bound_by_user = true;
+                lab.sleep(thread);
+                thread
+            });
+            let one = Arc::new(CpuMask::one(2, CpuId(1)));
+            lab.sched.set_cpus_allowed(CpuId(0), threads[0], one, lab.time());
+            lab.sched.kthread_bind(threads[1], CpuId(1), lab.time());
+            lab.sched.cpu_deactivate(CpuId(1), lab.time());
+            let cpu_of = |task| {
+                let wakeup = Wakeup::by(waker, CpuId(0), task);
+                lab.sched.decide_wakeup(&wakeup, lab.time(), None).placement.map(|placement| placement.cpu.0)
+            };
+            format!("{:?}", threads.map(cpu_of))
+        });
+        expect!["v4.13..v7.3: [Some(0), Some(1)]"].assert_eq(&found);
+    }
+
+    /// Its part of their load went when it began to leave.
+    #[test]
+    fn a_cpu_that_dies_changes_nothing_about_its_groups() {
+        let mut lab = Lab::new("v6.12", "1x1x2").without_ticks();
+        let group = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), lab.time());
+        let task = lab.fork("in a group", 1, NewTask { tg: group, ..lab.spec() });
+        lab.run(5 * MS);
+        lab.sched.cpu_deactivate(CpuId(1), lab.time());
+        let written = |lab: &Lab| lab.sched.seen_on_cpu(group, CpuId(1)).0.last_update_tg_load_avg;
+        let before = written(&lab);
+        lab.run(5 * MS);
+        lab.sleep(task);
+        lab.sched.cpu_dying(CpuId(1), lab.time());
+        assert_eq!(written(&lab), before);
     }
 
     #[test]

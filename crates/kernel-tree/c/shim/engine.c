@@ -536,6 +536,24 @@ void lab_is_stopper(int cpu, int id) { lab_remember(id, cpu_rq(cpu)->stop); }
 
 void lab_per_cpu(int id, int cpu) { kthread_set_per_cpu(lab_task(id), cpu); }
 
+/* As kthread_bind() and kthread_create_on_cpu(). */
+void lab_bind(int id, int cpu)
+{
+	struct task_struct *p = lab_task(id);
+	unsigned long flags;
+
+#ifdef LAB_SET_CPUS_ALLOWED_FORCE /* looked for by the build */
+	flags = 0;
+	set_cpus_allowed_force(p, cpumask_of(cpu));
+#else
+	raw_spin_lock_irqsave(&p->pi_lock, flags);
+	do_set_cpus_allowed(p, cpumask_of(cpu));
+	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
+#endif
+	p->flags |= PF_NO_SETAFFINITY;
+	kthread_set_per_cpu(p, cpu);
+}
+
 void lab_exiting(int id) { lab_task(id)->flags |= PF_EXITING; }
 
 void lab_recent_cpu(int id, int cpu) { lab_task(id)->recent_used_cpu = cpu; }

@@ -62,6 +62,7 @@ void lab_steal(int cpu, lab_u64 ns);                /* a hypervisor takes time; 
 void lab_join_process(int task, int process);       /* as of fork() or exec(); processes are numbers of the driver */
 int lab_sched_cache(int on);                        /* cache-aware balancing; 0: this kernel has none */
 void lab_exiting(int task);
+void lab_bind(int task, int cpu);                   /* the kernel binds a sleeping thread of its own to a CPU */
 void lab_per_cpu(int task, int cpu);                /* the kernel has bound this thread of its own to a CPU; -1: no longer */
 void lab_nice(int cpu, int task, int nice);
 void lab_forget_average(int task);
