@@ -64,8 +64,9 @@ impl Sched {
             return None;
         }
         let task = self.pushable_dl(from, Some(to))?;
-        // One that is earlier than the running task is about to run there.
-        let next_there = self.curr_dl(from).is_some_and(|curr| self.is_earlier_dl(task, curr));
+        // One that is earlier than the running task is about to run there. The kernel does not ask for the class of that
+        // one, so the deadline counts that a fair task had when it was a deadline task.
+        let next_there = rq.curr.task().is_some_and(|curr| self.is_earlier_dl(task, curr));
         (self.is_earliest_dl(task, to) && !next_there).then_some(task)
     }
 }
@@ -124,6 +125,22 @@ mod tests {
         };
         expect!["v4.13..v7.3: idle"].assert_eq(&found(0));
         expect!["v4.13..v7.3: waits"].assert_eq(&found(1));
+    }
+
+    /// A fair task that was a deadline task runs with its server on CPU 1 while a deadline task waits.
+    #[test]
+    fn a_task_that_is_earlier_than_the_running_one_once_was_is_not_pulled() {
+        let pulled = [50, 300].map(|deadline| {
+            let mut lab = Lab::new("v7.2", "1x1x2").without_ticks();
+            let fair = lab.hog("fair", 1);
+            let waits = within(&lab, 10, 100);
+            let waits = lab.fork("waits", 1, waits);
+            lab.sched.rqs[CpuId(1)].curr = crate::Curr::Task(fair);
+            lab.sched.rqs[CpuId(1)].fair_server.state = crate::class::ServerState::Runs;
+            lab.sched.task_mut(fair).dl_deadline = lab.time().0 + deadline * MS;
+            lab.sched.decide_pull_dl(CpuId(0), CpuId(1)) == Some(waits)
+        });
+        assert_eq!(pulled, [true, false]);
     }
 
     #[test]
