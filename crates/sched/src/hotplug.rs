@@ -313,6 +313,20 @@ mod tests {
         expect!["v4.13..v7.3: [Some(0), Some(1)]"].assert_eq(&found);
     }
 
+    #[test]
+    fn a_child_none_of_whose_cpus_stays_may_run_anywhere() {
+        let mut lab = Lab::new("v7.2", "1x1x2");
+        let one = Arc::new(CpuMask::one(2, CpuId(1)));
+        lab.fork("parent", 1, NewTask { kthread: true, allowed: one.clone(), ..lab.spec() });
+        lab.sched.cpu_deactivate(CpuId(1), lab.time());
+        let spec = NewTask { allowed: one, ..lab.spec() };
+        let child = lab.sched.new_task(&spec, None, lab.time());
+        lab.sched.set_cpu(child, CpuId(1));
+        let to = lab.sched.decide_fork(child, CpuId(1), lab.time(), None).cpu;
+        lab.sched.apply_fork(child, to, lab.time());
+        assert_eq!((to, lab.sched.task(child).nr_cpus_allowed), (CpuId(0), 2));
+    }
+
     /// Its part of their load went when it began to leave.
     #[test]
     fn a_cpu_that_dies_changes_nothing_about_its_groups() {

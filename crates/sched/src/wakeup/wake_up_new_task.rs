@@ -17,6 +17,9 @@ impl Sched {
         if keeps_recent {
             p.recent_used_cpu = Some(p.cpu);
         }
+        if !self.task(task).allowed.contains(cpu) {
+            self.mover.widen_affinity(self, task, cpu, now);
+        }
         self.set_cpu(task, cpu);
         self.update_rq_clock(cpu, now);
         self.post_init_entity_util_avg(task);
