@@ -9,9 +9,9 @@ use crate::pair::Pair;
 use crate::settle::StopperWork;
 
 impl Pair {
-    /// A CPU begins to leave. The first CPU stays.
+    /// A CPU begins to leave. The first CPU stays. While one leaves, no other leaves or returns (cpus_write_lock()).
     pub(crate) fn go_offline(&mut self, cpu: CpuId) -> bool {
-        if cpu.0 == 0 || self.offline[cpu.index()] || self.leaving[cpu.index()] {
+        if cpu.0 == 0 || self.offline[cpu.index()] || self.leaving.contains(&true) {
             return false;
         }
         // Up to 5.10 the CPU is down at once, so threads that are bound to it sleep by then.
@@ -64,7 +64,7 @@ impl Pair {
     }
 
     pub(crate) fn come_online(&mut self, cpu: CpuId) -> bool {
-        if !self.offline[cpu.index()] {
+        if !self.offline[cpu.index()] || self.leaving.contains(&true) {
             return false;
         }
         self.kernel.starting(cpu);
