@@ -173,7 +173,21 @@ impl Task {
 
 #[cfg(test)]
 mod tests {
-    use crate::lab::Lab;
+    use crate::lab::{Lab, MS};
+    use crate::{NewTask, Scheduler, TaskState};
+
+    /// Up to v6.3 a fork leaves a slice for a place in virtual time, which is far ahead early in a run.
+    #[test]
+    fn a_thread_that_sleeps_from_the_start_preempts_as_one_that_has_slept_for_long() {
+        let mut lab = Lab::new("v6.1", "1x1x1").without_ticks();
+        lab.hog("runs", 0);
+        lab.run(3 * MS);
+        let spec = NewTask { kthread: true, ..lab.spec() };
+        let thread = lab.sched.new_task(&spec, None, lab.time());
+        assert!(lab.sched.task(thread).se.vruntime > MS);
+        Scheduler::set_state(&mut lab.sched, thread, TaskState::Interruptible);
+        assert_eq!(lab.sched.task(thread).se.vruntime, 0);
+    }
 
     #[test]
     fn a_child_has_the_mark_of_protection_of_its_parent() {

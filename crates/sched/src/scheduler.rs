@@ -487,7 +487,10 @@ impl Scheduler for Sched {
         [se.sum_exec_runtime, se.vruntime]
     }
     fn set_state(&mut self, task: TaskId, state: TaskState) {
-        self.task_mut(task).state = state;
+        let entry = self.task_mut(task);
+        entry.state = state;
+        // It has slept for long.
+        entry.se.vruntime = 0;
     }
     fn set_exiting(&mut self, task: TaskId) {
         self.task_mut(task).exiting = true;
