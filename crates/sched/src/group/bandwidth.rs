@@ -103,9 +103,9 @@ impl Sched {
     /// Takes time from the pool so that the queue has `target` left.
     ///
     /// Kernel: __assign_cfs_rq_runtime(), kernel/sched/fair.c, v6.12.
-    fn assign_cfs_rq_runtime(&mut self, cfs: CfsRqId, target: u64) -> bool {
+    pub(super) fn assign_cfs_rq_runtime(&mut self, cfs: CfsRqId, target: u64) -> bool {
         let queue = self.cfs(cfs);
-        let (tg, now) = (queue.tg, self.rqs[queue.cpu].clock);
+        let (tg, now) = (queue.tg, self.rqs[queue.cpu].ktime());
         let wanted = (target as i64 - queue.runtime_remaining).max(0) as u64;
         let mut amount = wanted;
         if self.tg(tg).bandwidth.quota.is_some() {
@@ -219,7 +219,7 @@ impl Sched {
         }
         queue.runtime_remaining -= slack;
         let may_return = self.may_return(cfs);
-        let (slice, now) = (self.bandwidth_slice(), self.rqs[cpu].clock);
+        let (slice, now) = (self.bandwidth_slice(), self.rqs[cpu].ktime());
         let put_off = self.kernel.rules.bandwidth_slices != BandwidthSlices::Used;
         let pool = &mut self.tgs[tg.0 as usize].bandwidth;
         if pool.quota.is_none() || !may_return {

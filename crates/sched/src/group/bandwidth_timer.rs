@@ -174,6 +174,20 @@ mod tests {
         assert_eq!(lab.sched.tg(group).bandwidth.period_expires, expires + 100 * MS);
     }
 
+    /// A CPU that was offline calls the scheduler, which leaves the clock alone.
+    #[test]
+    fn periods_begin_again_from_the_time_of_day() {
+        let mut lab = Lab::new("v7.2", "1x1x1").without_ticks();
+        let group = lab.sched.new_group(TgId::ROOT, NICE_0_LOAD, CpuId(0), lab.time());
+        lab.sched.set_bandwidth(group, Some(20 * MS), 10 * MS, 0, lab.time());
+        let before = lab.sched.tg(group).bandwidth.period_expires;
+        lab.sched.tgs[group.0 as usize].bandwidth.period_active = false;
+        lab.sched.rqs[CpuId(0)].called = before + 25 * MS;
+        let (cfs, _) = lab.sched.made_on_cpu(group, CpuId(0));
+        lab.sched.assign_cfs_rq_runtime(cfs, MS);
+        assert_eq!(lab.sched.tg(group).bandwidth.period_expires, before + 30 * MS);
+    }
+
     #[test]
     fn a_period_without_use_fills_the_pool_from_v5_14_on() {
         let left = |kernel: &str| {
