@@ -44,13 +44,14 @@ pub(super) fn add_periods(deadline: &mut u64, left: &mut i64, period: u64, budge
 }
 
 /// Whether using up `left` before a deadline that is `laxity` away takes more than the reserved bandwidth. The kernel
-/// counts in units of 1024 ns.
+/// counts in units of 1024 ns, in unsigned numbers that wrap: a deadline that has passed is far away.
 ///
 /// Kernel: dl_entity_overflow(), kernel/sched/deadline.c, v4.13, v6.12.
 pub(super) fn dl_entity_overflow(left: i64, laxity: u64, runtime: u64, deadline: u64) -> bool {
     const DL_SCALE: u32 = 10;
-    let left = u128::from(deadline >> DL_SCALE) * (left.max(0) >> DL_SCALE) as u128;
-    left > u128::from(laxity >> DL_SCALE) * u128::from(runtime >> DL_SCALE)
+    let left = (deadline >> DL_SCALE).wrapping_mul((left >> DL_SCALE) as u64);
+    let right = (laxity >> DL_SCALE).wrapping_mul(runtime >> DL_SCALE);
+    before(right, left)
 }
 
 impl Rq {
@@ -457,6 +458,13 @@ mod tests {
         // Computed exactly, 978261 ns of a budget of 1 ms are less than what 9782758 ns of a period of 10 ms allow.
         assert!(super::dl_entity_overflow(978_261, 9_782_758, MS, 10 * MS));
         assert!(!super::dl_entity_overflow(977_000, 9_782_758, MS, 10 * MS));
+    }
+
+    #[test]
+    fn a_server_that_is_late_and_has_overrun_begins_a_new_period_as_numbers_wrap() {
+        let (late, overrun) = (1_578_493u64.wrapping_neg(), -1_578_493);
+        assert!(super::dl_entity_overflow(overrun, late, 50 * MS, 1000 * MS));
+        assert!(!super::dl_entity_overflow(overrun, 1_578_493, 50 * MS, 1000 * MS));
     }
 
     #[test]
