@@ -99,8 +99,20 @@ impl Pair {
             }
         }
         let by = first.unwrap_or(CpuId(0));
-        for (_, timer) in due {
-            self.fire_ours(by, timer);
+        // In 5.10 a timer that is set while a CPU dies stays there, and never expires.
+        let lost = |offline: &[bool], place| timer_cpu(place).is_some_and(|cpu| offline[usize::from(cpu)]);
+        for (place, timer) in due {
+            if !lost(&self.offline, place) {
+                self.fire_ours(by, timer);
+            }
+        }
+        // A timer that one of these set to expire at once has done so in the same interrupt.
+        self.effects();
+        for (place, timer) in self.due_of_groups_and_tasks() {
+            match timer_cpu(place).map(CpuId).filter(|&cpu| self.kernel.timer_at(cpu) > self.now) {
+                Some(cpu) => self.fire_ours(cpu, timer),
+                None => self.set_timer(self.now, timer),
+            }
         }
         self.after(format_args!("timers on CPU {}", by.0));
         self.settle();
@@ -108,10 +120,7 @@ impl Pair {
 
     /// Takes the timers of our rules that are due, with the places of the kernel's, in their order.
     fn due(&mut self) -> Vec<(u64, Timer)> {
-        let later = self.timers.split_off(&(self.now + 1, Timer::Period(TgId(0))));
-        let of_groups_and_tasks = std::mem::replace(&mut self.timers, later);
-        let mut due: Vec<(u64, Timer)> =
-            of_groups_and_tasks.into_iter().map(|(_, timer)| (self.place_of(timer), timer)).collect();
+        let mut due = self.due_of_groups_and_tasks();
         for cpu in (0..self.nr_cpus()).map(CpuId::from) {
             if self.kernel.timer_at(cpu) > self.now {
                 continue;
@@ -123,6 +132,12 @@ impl Pair {
         }
         due.sort_unstable();
         due
+    }
+
+    fn due_of_groups_and_tasks(&mut self) -> Vec<(u64, Timer)> {
+        let later = self.timers.split_off(&(self.now + 1, Timer::Period(TgId(0))));
+        let due = std::mem::replace(&mut self.timers, later);
+        due.into_iter().map(|(_, timer)| (self.place_of(timer), timer)).collect()
     }
 
     /// The place of the kernel's timer. It is not known for the timer of RT throttling, nor for a task that ended.

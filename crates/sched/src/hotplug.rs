@@ -158,7 +158,6 @@ impl Sched {
     /// rq_online_rt(), kernel/sched/rt.c, v6.1, v6.12, v7.2.
     fn set_rq_offline(&mut self, cpu: CpuId, now: Time) {
         self.update_sysctl();
-        self.rqs[cpu].cpupri_higher = false;
         if self.kernel.rules.rt_throttle != RtThrottle::FairServer {
             let rq = &mut self.rqs[cpu];
             let (throttled, waiting) = (rq.rt_throttled, rq.rt_queue.len() as u32);
@@ -177,6 +176,8 @@ impl Sched {
             self.unthrottle_offline(cpu, now);
         }
         self.clear_tg_offline_cfs_rqs(cpu);
+        // Also if a fair server has started, as a queue runs again.
+        self.rqs[cpu].cpupri_higher = false;
     }
 
     /// Kernel: update_runtime_enabled(), kernel/sched/fair.c, v6.12.
@@ -225,6 +226,7 @@ mod tests {
     use schedlab_topology::{CpuId, CpuMask};
     use schedlab_units::{TaskId, Time};
 
+    use crate::class::ServerState;
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
     use crate::wakeup::Wakeup;
@@ -341,6 +343,25 @@ mod tests {
         lab.sleep(task);
         lab.sched.cpu_dying(CpuId(1), lab.time());
         assert_eq!(written(&lab), before);
+    }
+
+    /// A queue of CPU 0 runs again as CPU 1 leaves, which starts the server of CPU 0.
+    #[test]
+    fn rt_tasks_do_not_see_a_server_that_starts_as_domains_are_rebuilt() {
+        let mut lab = Lab::new("v6.12", "1x1x2").without_ticks();
+        let group = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), lab.time());
+        lab.sched.set_bandwidth(group, Some(MS), 1000 * MS, 0, lab.time());
+        lab.fork("limited", 0, NewTask { tg: group, ..lab.spec() });
+        lab.run(5 * MS);
+        lab.sched.tick(CpuId(0), lab.time());
+        lab.settle();
+        assert_eq!(lab.running(0), "idle");
+        let server = &mut lab.sched.rqs[CpuId(0)].fair_server;
+        (server.state, server.timer, server.starving) = (ServerState::Off, None, true);
+        (server.deadline, server.runtime) = (lab.now + 900 * MS, 10_000_000);
+        lab.sched.cpu_deactivate(CpuId(1), lab.time());
+        let rq = &lab.sched.rqs[CpuId(0)];
+        assert_eq!((rq.fair_server.runs(), rq.cpupri_higher), (true, false));
     }
 
     #[test]

@@ -7,8 +7,10 @@ use crate::class::Class;
 use crate::{BalanceFair, BandwidthAtPick, BuddiesClear, CfsRqId, Curr, Feature, Sched, SeId};
 
 impl Sched {
+    /// `by_server`: the CPU's fair server picked the next task. Its time may be used up since.
+    ///
     /// Kernel: put_prev_set_next_task(), kernel/sched/sched.h, v7.2; pick_next_task_fair(), v6.1; pick_next_entity(), v5.10.
-    pub(crate) fn put_prev_set_next(&mut self, cpu: CpuId, prev: Curr, next: Curr) {
+    pub(crate) fn put_prev_set_next(&mut self, cpu: CpuId, prev: Curr, next: Curr, by_server: bool) {
         self.rqs[cpu].next_class = self.class_of_curr(next);
         if let Curr::Task(task) = next
             && self.kernel.rules.buddies_clear == BuddiesClear::Picked
@@ -26,7 +28,7 @@ impl Sched {
             self.set_next(cpu, next, prev_class);
         } else if let (Curr::Task(from), Curr::Task(to), Class::Fair) = (prev, next, prev_class)
             && self.class_of(to) == Class::Fair
-            && (self.kernel.rules.balance_fair == BalanceFair::NoTask || !self.fair_server_first(cpu))
+            && (self.kernel.rules.balance_fair == BalanceFair::NoTask || !by_server)
         {
             // Up to v6.12 a task that the fair server picks is set as one of another class.
             self.switch_fair(cpu, SeId(from.0), SeId(to.0));
@@ -288,7 +290,26 @@ mod tests {
 
     use crate::drawing::by_kernel;
     use crate::lab::{Lab, MS};
-    use crate::{NewTask, TgId};
+    use crate::{Curr, NewTask, TgId};
+
+    /// Of two tasks of a group, one runs after the other. The queue above the group is updated, or left alone.
+    #[test]
+    fn a_task_that_a_server_has_picked_is_set_on_all_levels_up_to_v6_12() {
+        let updated = |kernel: &str| {
+            [false, true].map(|by_server| {
+                let mut lab = Lab::new(kernel, "1x1x1").without_ticks();
+                let group = lab.sched.new_group(TgId::ROOT, 1024 << 10, CpuId(0), lab.time());
+                let [a, b] = ["a", "b"].map(|name| lab.fork(name, 0, NewTask { tg: group, ..lab.spec() }));
+                let (prev, next) = if lab.running(0) == "a" { (a, b) } else { (b, a) };
+                lab.now += MS;
+                lab.sched.update_rq_clock(CpuId(0), lab.time());
+                let before = lab.sched.cfs_rqs[0].avg.last_update_time;
+                lab.sched.put_prev_set_next(CpuId(0), Curr::Task(prev), Curr::Task(next), by_server);
+                lab.sched.cfs_rqs[0].avg.last_update_time != before
+            })
+        };
+        assert_eq!(["v6.12", "v7.2"].map(updated), [[false, true], [false, false]]);
+    }
 
     /// A task of a group that is out of quota sleeps on a small CPU that was fully used. Idle time is lost, whether the
     /// queue's clock stops before that or after it.

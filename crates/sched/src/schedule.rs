@@ -202,7 +202,7 @@ impl Sched {
                 looks = self.newidle_balance(cpu, now).pulled > 0;
                 continue;
             }
-            self.put_prev_set_next(cpu, prev, pick.next);
+            self.put_prev_set_next(cpu, prev, pick.next, server_picks);
             return pick.reason;
         }
     }
@@ -383,7 +383,7 @@ impl Sched {
         self.clear_hrtick(cpu);
         self.update_rq_clock(cpu, now);
         let prev = self.rqs[cpu].curr;
-        self.put_prev_set_next(cpu, prev, next);
+        self.put_prev_set_next(cpu, prev, next, self.fair_server_first(cpu));
         self.chosen(cpu, prev, next);
         if self.kernel.rules.hrtick_end == HrtickEnd::Deadline {
             self.stop_hrtick(cpu);
