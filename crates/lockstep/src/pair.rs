@@ -539,8 +539,12 @@ impl Pair {
     fn affinity(&mut self, by: CpuId, task: usize, mask: &CpuMask) -> bool {
         let (ours, theirs) = self.tasks[task];
         // A call that changes nothing, or is refused, is skipped: up to 6.12 the kernel reads a clock in it.
-        let none = mask.iter().all(|cpu| self.offline[cpu.index()]);
         let entry = self.sched.task(ours);
+        let valid = |cpu: CpuId| {
+            let rq = &self.sched.rqs[cpu];
+            if entry.kthread { rq.online } else { rq.active }
+        };
+        let none = !mask.iter().any(valid);
         if none || !entry.bound_by_user || *entry.allowed == *mask {
             return false;
         }

@@ -100,7 +100,8 @@ pub fn run(plan: &Plan) -> Result<Ended, Fault> {
                     break;
                 }
                 let next = generator.next(&pair);
-                if pair.apply(&next) {
+                // One that a single side refuses is what differs.
+                if pair.apply(&next) || !pair.equal() {
                     operations.push(next);
                 }
             }
