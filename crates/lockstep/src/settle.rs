@@ -32,7 +32,6 @@ impl Pair {
                 if !self.equal() {
                     return;
                 }
-                // What is sent to a CPU that is offline is lost.
                 if self.offline[cpu.index()] {
                     continue;
                 }
@@ -211,6 +210,9 @@ impl Pair {
                     Effect::ActiveBalance { by, cpu, to } => {
                         self.ask_stopper(by, cpu, StopperWork::Balance { to }, false);
                     }
+                    // What is sent to a CPU that is offline is lost.
+                    Effect::NohzKick { cpu } | Effect::Unthrottle { cpu } | Effect::RtPush { cpu }
+                        if self.offline[cpu.index()] => {}
                     Effect::NohzKick { cpu } => self.kicked[cpu.index()] = true,
                     Effect::Unthrottle { cpu } => self.unthrottles[cpu.index()] = true,
                     Effect::RtPush { cpu } => self.pushes[cpu.index()] = true,
