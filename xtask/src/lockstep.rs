@@ -36,6 +36,10 @@ const HOTPLUG_DEADLINE: Part = Part {
     patched: true,
 };
 
+/// Loads that a tree may be too old for, for `lockstep-random`.
+pub(crate) const RECENT: Part =
+    Part { section: section("random"), loads: &["lazy", "cache"], patched: false };
+
 const fn section(name: &'static str) -> Section {
     Section { document: "docs/fidelity/lockstep.md", name, command: "lockstep" }
 }
@@ -46,7 +50,7 @@ const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "7.2", "7.3"];
 /// A machine, and how much is run on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Machine {
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) tasks: usize,
     /// Its runs have one in so many of the steps.
     steps_by: u64,
@@ -58,7 +62,7 @@ impl Machine {
     }
 }
 
-const fn machine(name: &'static str, tasks: usize, steps_by: u64) -> Machine {
+pub(crate) const fn machine(name: &'static str, tasks: usize, steps_by: u64) -> Machine {
     Machine { name, tasks, steps_by }
 }
 
@@ -122,9 +126,9 @@ const LOADS: [&str; 36] = [
 
 /// The runs to make.
 pub(crate) struct Matrix {
-    patched: bool,
+    pub(crate) patched: bool,
     trees: Vec<(String, String)>,
-    steps: u64,
+    pub(crate) steps: u64,
     pub(crate) seeds: u64,
     pub(crate) machines: Vec<Machine>,
     pub(crate) loads: Vec<String>,

@@ -1,7 +1,7 @@
 //! Chores of the project: `cargo xtask tidy`, `cargo xtask kernel-map`,
 //! `cargo xtask fidelity`, `cargo xtask contested`, `cargo xtask ablation`, `cargo xtask fidelity-loop`, `cargo xtask replay-fidelity`,
 //! `cargo xtask switches`, `cargo xtask effects`, `cargo xtask predictions`, `cargo xtask rules`,
-//! `cargo xtask instructions`, `cargo xtask lockstep`, `cargo xtask noticed`.
+//! `cargo xtask instructions`, `cargo xtask lockstep`, `cargo xtask lockstep-random`, `cargo xtask noticed`.
 
 mod ablation;
 mod change;
@@ -14,6 +14,7 @@ mod instructions;
 mod kernel_map;
 mod links;
 mod lockstep;
+mod lockstep_random;
 mod near;
 mod noticed;
 mod predictions;
@@ -42,12 +43,13 @@ fn main() -> ExitCode {
         "predictions" => predictions::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "replay-fidelity" => replay_fidelity::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "lockstep" => lockstep::lockstep(&std::env::args().skip(2).collect::<Vec<_>>()),
+        "lockstep-random" => lockstep_random::random(&std::env::args().skip(2).collect::<Vec<_>>()),
         "noticed" => noticed::noticed(&std::env::args().skip(2).collect::<Vec<_>>()),
         "rules" => rules::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "switches" => switches::run(),
         "tidy" => tidy::check(),
         "unknown" => unknown::write(),
-        _ => Err("usage: cargo xtask tidy | unknown | instructions [--check | --write | --release] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [--ask] [ID..] [--with NAME=VALUE..] | contested | ablation | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..] | lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,..] [loads=A+..] | noticed, with the words of lockstep"
+        _ => Err("usage: cargo xtask tidy | unknown | instructions [--check | --write | --release] [CPUS..] | kernel-map | switches | effects [--recorded FOLDER..] | fidelity [--check] | predictions [--quick] [--ask] [ID..] [--with NAME=VALUE..] | contested | ablation | fidelity-loop [LOAD.. | --recorded FOLDER..] | replay-fidelity [WORD..] | rules [NAME..] | lockstep [KERNEL=TREE..] [steps=N] [seeds=N] [machines=A,..] [loads=A+..] | lockstep-random [KERNEL=TREE..] [sets=N] [from=N] [steps=N] | noticed, with the words of lockstep"
             .to_string()),
     };
     match result {

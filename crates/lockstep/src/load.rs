@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use schedlab_kernel_tree::Tree;
 
-/// Loads that are not among "all": three change a setting of the whole run, hotplug differs beside deadline tasks and quota, and
+/// Loads that are not among "all": three change a setting of the whole run, hotplug stops kernels beside deadline tasks, and
 /// starving takes long.
 const APART: [&str; 5] = ["lazy", "hrtick", "hotplug", "cache", "starve"];
 
