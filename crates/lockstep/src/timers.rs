@@ -80,11 +80,7 @@ impl Pair {
     /// which group gets quota first.
     fn fire(&mut self) {
         // What a CPU that died had set is due on another.
-        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
-            if self.kernel.timer_at(cpu) > self.now {
-                self.sched.fair_server_timer(cpu, self.time());
-            }
-        }
+        self.fire_servers();
         let mut due = self.due();
         let mut first = None;
         for cpu in (0..self.nr_cpus()).map(CpuId::from) {
@@ -114,8 +110,18 @@ impl Pair {
                 None => self.set_timer(self.now, timer),
             }
         }
+        self.fire_servers();
         self.after(format_args!("timers on CPU {}", by.0));
         self.settle();
+    }
+
+    /// The timers of servers expire that the kernel has none of any more.
+    fn fire_servers(&mut self) {
+        for cpu in (0..self.nr_cpus()).map(CpuId::from) {
+            if self.kernel.timer_at(cpu) > self.now {
+                self.sched.fair_server_timer(cpu, self.time());
+            }
+        }
     }
 
     /// Takes the timers of our rules that are due, with the places of the kernel's, in their order.
