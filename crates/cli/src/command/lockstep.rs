@@ -12,6 +12,7 @@ use crate::args::{KernelIdentify, Lockstep};
 use crate::error::{Error, Status};
 use crate::machine::machine;
 use crate::output::{self, Format};
+use crate::scenario::tell_stand_in;
 
 /// Runs both sides and prints what differs.
 pub fn run_both(args: &Lockstep) -> Result<Status, Error> {
@@ -22,6 +23,7 @@ pub fn run_both(args: &Lockstep) -> Result<Status, Error> {
     let tree = &source.tree;
     let kernel = args.kernel.clone().unwrap_or_else(|| nearest(tree));
     let rules = prepared(&kernel)?;
+    tell_stand_in(&rules);
     let loads: Loads = args.load.parse().map_err(Error::new)?;
     loads.fit(tree).map_err(Error::new)?;
     let machine = machine(&args.machine)?.topology;
