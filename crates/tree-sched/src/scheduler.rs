@@ -193,7 +193,7 @@ impl Scheduler for TreeSched {
         task
     }
     fn set_state(&mut self, task: TaskId, state: TaskState) {
-        self.rules.task_mut(task).state = state;
+        self.rules.set_state(task, state);
         self.tasks[task.index()].state = state;
         if self.tasks[task.index()].policy != Policy::Stop && state == TaskState::Interruptible {
             self.library.sleeps(number(task));
