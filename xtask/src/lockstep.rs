@@ -347,18 +347,7 @@ fn text(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {
     let mut sum = Counts::default();
     done.iter().for_each(|run| sum += run.ended.counts);
     let equal = done.iter().filter(|run| run.ended.equal()).count();
-    let _ = writeln!(
-        text,
-        "{} runs: {equal} are equal to the end. {} operations (pauses among them, in which ticks and timers come), {} wake-ups, \
-         {} forks, {} picks, {} balance passes, {} comparisons of the whole state.\n",
-        done.len(),
-        sum.steps,
-        sum.wakeups,
-        sum.forks,
-        sum.picks,
-        sum.passes,
-        sum.states
-    );
+    let _ = writeln!(text, "{} runs: {equal} are equal to the end. {}\n", done.len(), counted(sum));
     let _ = writeln!(text, "Runs that are equal to the end, of all, by load:\n");
     let heads: Vec<String> = names.iter().map(|(release, ours)| format!("{release} and {ours}")).collect();
     let _ = writeln!(text, "| load | {} |\n|---|{}", heads.join(" | "), "---|".repeat(names.len()));
@@ -390,6 +379,15 @@ fn text(matrix: &Matrix, names: &[(&str, &str)], done: &[Done]) -> String {
         let _ = writeln!(text, "\nWhat differs first, where, and how often:\n\n{differ}");
     }
     text
+}
+
+/// What was done and compared, as a sentence.
+pub(crate) fn counted(sum: Counts) -> String {
+    format!(
+        "{} operations (pauses among them, in which ticks and timers come), {} wake-ups, {} forks, {} picks, {} balance passes, \
+         {} comparisons of the whole state.",
+        sum.steps, sum.wakeups, sum.forks, sum.picks, sum.passes, sum.states
+    )
 }
 
 fn cell<'a>(runs: impl Iterator<Item = &'a Done>) -> String {

@@ -6,12 +6,11 @@
 //! offline beside deadline tasks, trees have the patch for that (`crates/lockstep/patches`); 5.10 then has no tasks bound to
 //! one CPU, as it stops if that is offline. The section goes into `docs/fidelity/lockstep.md`.
 
-use std::fmt::Write as _;
-
 use rayon::prelude::*;
 use schedlab::lockstep::{Counts, LOADS, Loads, Plan, run};
+use schedlab_stats::Rng;
 
-use crate::lockstep::{Built, Machine, RECENT, machine, matrix, trees};
+use crate::lockstep::{Built, Machine, RECENT, counted, machine, matrix, trees};
 use crate::source::Section;
 
 const SECTION: Section =
@@ -33,7 +32,7 @@ const MACHINES: [Machine; 11] = [
 ];
 
 /// Maximum number of loads in a set.
-const MOST: u64 = 16;
+const MOST: usize = 16;
 
 /// A set of loads, where it runs, and a seed.
 struct Set {
@@ -45,31 +44,17 @@ struct Set {
 impl Set {
     /// The set of a number, for one of the trees.
     fn of(number: u64, tree: usize) -> Set {
-        let mut random = Random(number);
-        let machine = MACHINES[random.below(MACHINES.len() as u64) as usize];
+        let mut random = Rng::new(number, "set");
+        let machine = MACHINES[random.below(MACHINES.len())];
         let mut known: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
-        let loads = (0..=random.below(MOST))
-            .map(|_| known.swap_remove(random.below(known.len() as u64) as usize))
-            .collect();
-        Set { machine, loads, seed: Random(number ^ ((tree as u64 + 1) << 32)).below(1_000_000) }
+        let loads = (0..=random.below(MOST)).map(|_| known.swap_remove(random.below(known.len()))).collect();
+        let seed = Rng::new(number, &format!("tree {tree}")).below(1_000_000) as u64;
+        Set { machine, loads, seed }
     }
 
     /// Whether a CPU that goes offline can stop the kernel.
     fn needs_patch(&self) -> bool {
         self.loads.contains(&"hotplug") && self.loads.contains(&"deadline")
-    }
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % n
     }
 }
 
@@ -110,18 +95,13 @@ pub fn random(words: &[String]) -> Result<(), String> {
     let mut sum = Counts::default();
     runs.iter().for_each(|(counts, _)| sum += *counts);
     let differ: Vec<&String> = runs.iter().filter_map(|(_, differ)| differ.as_ref()).collect();
+    let equal = runs.len() - differ.len();
     let mut text = format!(
-        "{} runs of {} steps, sets {from} to {}: {} are equal to the end. {} operations, {} wake-ups, {} picks, {} balance passes, \
-         {} comparisons of the whole state.\n",
+        "{} runs of {} steps, sets {from} to {}: {equal} are equal to the end. {}\n",
         runs.len(),
         matrix.steps,
         from + sets - 1,
-        runs.len() - differ.len(),
-        sum.steps,
-        sum.wakeups,
-        sum.picks,
-        sum.passes,
-        sum.states
+        counted(sum)
     );
     if !differ.is_empty() {
         text += "\n| kernel | machine | loads | seed | what differs first |\n|---|---|---|---|---|\n";
@@ -158,10 +138,8 @@ fn done(built: &Built, set: &Set, steps: u64) -> Result<(Counts, Option<String>)
         Err(fault) => (Counts::default(), Some(fault.to_string())),
     };
     let row = differs.map(|what| {
-        let mut row = String::new();
-        let (release, machine) = (&built.release, set.machine.name);
-        let _ = writeln!(row, "| {release} | {machine} | {} | {} | {what} |", set.loads.join(","), set.seed);
-        row
+        let (release, machine, loads) = (&built.release, set.machine.name, set.loads.join(","));
+        format!("| {release} | {machine} | {loads} | {} | {what} |\n", set.seed)
     });
     Ok((counts, row))
 }

@@ -363,21 +363,18 @@ impl Pair {
             true => queue.timeline.min_slice().unwrap_or(0),
             false => theirs.queue_min_slice,
         };
+        // Other kernels have no average of a group's tasks.
         let concur = self.sched.kernel.has(Feature::ConcurShares);
-        if concur {
-            let contrib = queue.tg_runnable_avg_contrib;
-            same!(all, of, ("tg_runnable_avg_contrib", theirs.runnable_avg_contrib, contrib));
-        }
+        let of_concur = |average: u64| if concur { average } else { 0 };
         if cpu == CpuId(0) {
             let of = || format!("group {number}");
-            let runnable = if concur { tg.runnable_avg as u64 } else { 0 };
             let load = tg.load_avg.iter().sum::<i64>() as u64;
             same!(
                 all,
                 of,
                 ("cfs_bandwidth.runtime", theirs.pool, tg.bandwidth.runtime),
                 ("load_avg", theirs.tg_load_avg, load),
-                ("runnable_avg", theirs.tg_runnable_avg, runnable),
+                ("runnable_avg", theirs.tg_runnable_avg, of_concur(tg.runnable_avg as u64)),
             );
         }
         same!(
@@ -402,6 +399,11 @@ impl Pair {
             ("queue's last_update_time", ours_of(theirs.queue_last_update_time), queue.avg.last_update_time),
             ("queue's min_slice", theirs.queue_min_slice, min_slice),
             ("tg_load_avg_contrib", theirs.load_avg_contrib, queue.tg_load_avg_contrib),
+            (
+                "tg_runnable_avg_contrib",
+                theirs.runnable_avg_contrib,
+                of_concur(queue.tg_runnable_avg_contrib)
+            ),
             ("last_update_tg_load_avg", tg_load_at, queue.last_update_tg_load_avg),
             ("place in leaf_cfs_rq_list", theirs.list_at, list_at),
             ("propagate", theirs.propagate, u64::from(queue.propagate)),

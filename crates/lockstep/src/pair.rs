@@ -127,12 +127,7 @@ impl Pair {
                     sched.domains.sgcs[sgc as usize].next_update = theirs.next_update;
                 }
             }
-            let spec = NewTask {
-                policy: Policy::Stop,
-                kthread: true,
-                allowed: Arc::new(CpuMask::one(nr_cpus, cpu)),
-                ..NewTask::plain(nr_cpus)
-            };
+            let spec = NewTask::stopper(nr_cpus, cpu);
             let stopper = sched.new_task(&spec, None, Time(1));
             sched.task_mut(stopper).state = TaskState::Interruptible;
         }

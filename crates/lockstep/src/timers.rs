@@ -96,11 +96,9 @@ impl Pair {
         }
         let by = first.unwrap_or(CpuId(0));
         // In 5.10 a timer that is set while a CPU dies stays there, and never expires.
-        let lost = |offline: &[bool], place| timer_cpu(place).is_some_and(|cpu| offline[usize::from(cpu)]);
-        for (place, timer) in due {
-            if !lost(&self.offline, place) {
-                self.fire_ours(by, timer);
-            }
+        due.retain(|(place, _)| timer_cpu(*place).is_none_or(|cpu| !self.offline[usize::from(cpu)]));
+        for (_, timer) in due {
+            self.fire_ours(by, timer);
         }
         // A timer that one of these set to expire at once has done so in the same interrupt.
         self.effects();

@@ -4,16 +4,15 @@
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use schedlab_topology::{CpuId, CpuMask};
+use schedlab_topology::CpuId;
 use schedlab_units::{TaskId, Time};
 
 use crate::drawing::machine;
 use crate::{
-    Curr, Deactivate, Effect, EnqueueFlags, Kernel, MigrationCause, NewTask, Policy, Sched, Switched,
-    TaskState, TgId, Took, wf,
+    Curr, Deactivate, Effect, EnqueueFlags, Kernel, MigrationCause, NewTask, Sched, Switched, TaskState,
+    TgId, Took, wf,
 };
 
 /// A small generator, so that a failure repeats itself.
@@ -185,12 +184,7 @@ impl Lab {
         let stopper = match self.stoppers.get(&cpu) {
             Some(&(stopper, _)) => stopper,
             None => {
-                let spec = NewTask {
-                    policy: Policy::Stop,
-                    allowed: Arc::new(CpuMask::one(self.sched.rqs.len(), cpu)),
-                    kthread: true,
-                    ..self.spec()
-                };
+                let spec = NewTask::stopper(self.sched.rqs.len(), cpu);
                 let stopper = self.sched.new_task(&spec, None, self.time());
                 self.names.push("stopper".to_owned());
                 self.sched.set_cpu(stopper, cpu);

@@ -91,6 +91,16 @@ impl NewTask {
             slice: None,
         }
     }
+
+    /// The stopper of a CPU.
+    pub fn stopper(nr_cpus: usize, cpu: CpuId) -> NewTask {
+        NewTask {
+            policy: Policy::Stop,
+            allowed: Arc::new(CpuMask::one(nr_cpus, cpu)),
+            kthread: true,
+            ..NewTask::plain(nr_cpus)
+        }
+    }
 }
 
 /// A task, as `struct task_struct` as far as the scheduler is concerned.

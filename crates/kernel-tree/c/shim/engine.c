@@ -540,12 +540,11 @@ void lab_per_cpu(int id, int cpu) { kthread_set_per_cpu(lab_task(id), cpu); }
 void lab_bind(int id, int cpu)
 {
 	struct task_struct *p = lab_task(id);
-	unsigned long flags;
-
 #ifdef LAB_SET_CPUS_ALLOWED_FORCE /* looked for by the build */
-	flags = 0;
 	set_cpus_allowed_force(p, cpumask_of(cpu));
 #else
+	unsigned long flags;
+
 	raw_spin_lock_irqsave(&p->pi_lock, flags);
 	do_set_cpus_allowed(p, cpumask_of(cpu));
 	raw_spin_unlock_irqrestore(&p->pi_lock, flags);

@@ -56,16 +56,11 @@ mod tests {
 
     use crate::balance::drawings::{Pass, queues};
     use crate::drawing::{NOW, by_kernel, draw};
-    use crate::{Curr, NewTask, Policy, Sched, TaskState};
+    use crate::{Curr, NewTask, Sched, TaskState};
 
     /// The stopper of a CPU takes over.
     fn stopper_runs(sched: &mut Sched, cpu: CpuId) {
-        let spec = NewTask {
-            policy: Policy::Stop,
-            allowed: alloc::sync::Arc::new(CpuMask::one(sched.rqs.len(), cpu)),
-            kthread: true,
-            ..NewTask::plain(sched.rqs.len())
-        };
+        let spec = NewTask::stopper(sched.rqs.len(), cpu);
         let stopper = sched.new_task(&spec, None, NOW);
         sched.set_cpu(stopper, cpu);
         sched.task_mut(stopper).state = TaskState::Running;
